@@ -1,0 +1,1 @@
+"""The audit: plan, cells, packet."""

@@ -1,0 +1,1 @@
+"""Command line of evidep: one file per command."""

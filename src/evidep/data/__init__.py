@@ -1,0 +1,1 @@
+"""From a dataset to validated pairs, and from pairs to interventions."""

@@ -1,0 +1,1 @@
+"""Readers: models that score the labels of (query, evidence) pairs."""

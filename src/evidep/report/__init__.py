@@ -1,0 +1,1 @@
+"""From a packet to what a person looks at."""

@@ -1,0 +1,1 @@
+"""Statistics of evidence dependence: pure functions of arrays (numpy and scipy only)."""
