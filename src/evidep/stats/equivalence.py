@@ -17,8 +17,8 @@ class Tost:
     """Two one-sided tests of "the true difference is at least as large as the margin".
 
     Attributes:
-        equivalent: True where `ci` lies inside [-margin, margin].
-        p_value: The larger of the two one-sided p-values; at most alpha exactly where `equivalent` is True.
+        equivalent: True where `ci` lies inside (-margin, margin).
+        p_value: The larger of the two one-sided p-values; below alpha exactly where `equivalent` is True.
         ci: Interval at level 1 - 2 alpha.
         reason: Why the test could not be made, or that the estimate has zero variance; else None.
     """
@@ -64,10 +64,10 @@ def tost(estimate: float, standard_error: float, df: float, margin: float, alpha
         p_value = 1.0 if room <= 0 else math.exp(clusters * math.log1p(-room))
         reason = "zero variance: the interval is the zero-event bound on clusters that could still deviate"
         ci = Interval(estimate - half_width, estimate + half_width, level, reason)
-        return Tost(half_width <= room, p_value, ci, reason)
+        return Tost(half_width < room, p_value, ci, reason)
     half_width = _t_quantile(1.0 - alpha, df) * standard_error
     ci = Interval(estimate - half_width, estimate + half_width, level)
-    return Tost(half_width <= room, _t_upper_tail(room / standard_error, df), ci)
+    return Tost(half_width < room, _t_upper_tail(room / standard_error, df), ci)
 
 
 def minimum_detectable_effect(

@@ -25,7 +25,7 @@ class ClusterMean:
     Attributes:
         estimate: Mean over items.
         standard_error: Cluster-robust standard error of it; nan with fewer than two groups.
-        df: Degrees of freedom of the interval: groups minus 1.
+        df: Effective degrees of freedom of the interval (see `effective_df`): groups minus 1 where groups are equal.
         ci: t interval at level 1 - alpha.
         reason: Why values are nan, or that the interval is degenerate; else None.
     """
@@ -60,8 +60,8 @@ def cluster_mean(values: ArrayLike, groups: ArrayLike | None = None, alpha: floa
     """Mean of per-item values with a t interval that lets items of one group depend on each other.
 
     The variance is the delete-one-group jackknife around the mean (CV3 of MacKinnon, Nielsen & Webb 2023, Journal of
-    Econometrics 232), which keeps its level better than the plain cluster sandwich where group sizes differ. With
-    groups of equal size both are the ordinary standard error of the group means.
+    Econometrics 232) with effective degrees of freedom, which keep their level where the sizes of groups differ. With
+    groups of equal size this is the ordinary t interval of the group means.
 
     Args:
         values: [n] one number per item.
@@ -90,15 +90,42 @@ def cluster_mean(values: ArrayLike, groups: ArrayLike | None = None, alpha: floa
     excess = np.bincount(group, weights=values - estimate, minlength=n_groups)
     without = -excess / (n - size)
     scale = float(np.abs(values).max())
+    df = effective_df(size)
     if not np.any(np.abs(without) > 1e-13 * scale):
         reason = "degenerate: all groups agree exactly, so the interval shows no sampling error"
         return ClusterMean(
             estimate, 0.0, n_groups - 1, Interval(estimate, estimate, level, reason), n, n_groups, reason
         )
     error = math.sqrt((n_groups - 1) / n_groups * float(without @ without))
-    half_width = float(special.stdtrit(n_groups - 1, 1.0 - alpha / 2.0)) * error
+    half_width = float(special.stdtrit(df, 1.0 - alpha / 2.0)) * error
     ci = Interval(estimate - half_width, estimate + half_width, level)
-    return ClusterMean(estimate, error, n_groups - 1, ci, n, n_groups)
+    return ClusterMean(estimate, error, df, ci, n, n_groups)
+
+
+def effective_df(sizes: ArrayLike) -> float:
+    """Degrees of freedom of the jackknife variance of a mean over groups of the given sizes.
+
+    Satterthwaite's (tr AV)^2 / tr (AV)^2 (Bell & McCaffrey 2002; Imbens & Kolesár 2016), for the least favourable
+    working model: all items of a group are one observation, so that a large group counts by its size. Groups minus 1
+    for equal sizes, near 1 where one group holds nearly all items; nan with fewer than two groups.
+
+    Args:
+        sizes: [G] positive number of items of each group.
+    """
+    size = numbers(sizes, "sizes")
+    if len(size) < 2:
+        return math.nan
+    weight = size / size.sum()
+    a = (1.0 - weight) ** -2
+    # V = diag(d) - L with L[g, h] = w[g] d[h] + d[g] w[h] - s w[g] w[h]: the covariance of group sums about the mean.
+    d = weight**2
+    s = float(d.sum())
+    low_rank = 2.0 * weight * d - s * d
+    diagonal = a * (d - low_rank)
+    p, q, r = float(a @ weight**2), float(a @ d**2), float(a @ (weight * d))
+    off_diagonal = 2.0 * p * q + 2.0 * r**2 + s**2 * p**2 - 4.0 * s * p * r - float(np.sum((a * low_rank) ** 2))
+    df = float(diagonal.sum()) ** 2 / (float(diagonal @ diagonal) + off_diagonal)
+    return min(max(df, 1.0), len(size) - 1.0)
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05) -> ClusterMean:
