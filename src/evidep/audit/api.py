@@ -1,0 +1,120 @@
+"""`evidep.audit`: the main job in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evidep.audit.packet import AuditPacket
+from evidep.audit.runner import Progress
+from evidep.readers.protocol import Reader
+from evidep.types import ColumnRoles
+
+
+def audit(
+    dataset: Any,
+    *,
+    train: Any = None,
+    roles: ColumnRoles | Mapping[str, Any] | None = None,
+    readers: Sequence[str | Reader] | str | Reader = ("tfidf_lr",),
+    shuffles: Sequence[str] = (),
+    k: int = 20,
+    seed: int = 0,
+    margin: float = 0.02,
+    alpha: float = 0.05,
+    out: str | os.PathLike[str] | None = None,
+    config: str | None = None,
+    split: str | None = None,
+    train_split: str | None = None,
+    revision: str | None = None,
+    reader_seeds: int = 1,
+    ablations: Sequence[str] = ("query-only", "evidence-only"),
+    mpds_high: float = 0.9,
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> AuditPacket:
+    """Audit how far a benchmark's labels depend on its evidence.
+
+    Args:
+        dataset: A `datasets.Dataset` or `DatasetDict`, a Hub dataset id, a `save_to_disk` folder, a data frame, a list
+            of dicts, or a csv/tsv/json/jsonl/parquet file (.gz too).
+        train: The same for the data that readers are fitted on. None: a train split of `dataset`, else out of fold.
+        roles: Which column is what; inferred from conventional names where left out.
+        readers: Registry names or objects with the reader protocol, weakest first.
+        shuffles: Families of evidence shuffles among global, within-label, within-metadata, near-miss. Empty: all but
+            near-miss, as far as they apply.
+        k: Shuffles per family.
+        seed: Seed of shuffles, folds and fits; the same seed gives the same numbers.
+        margin: Largest ΔEvi that counts as none, declared beforehand.
+        alpha: Level of the tests; intervals have level 1 - alpha.
+        out: Folder for packet, per-item results and finished cells. An audit that was stopped goes on from there.
+        config: Configuration of a Hub dataset.
+        split: Split to audit (default: test, else validation).
+        train_split: Split to fit on (default: train where there is one).
+        revision: Revision of a Hub dataset.
+        reader_seeds: Fits per reader, with seeds seed, seed + 1, ...
+        ablations: Retrained controls among query-only, evidence-only, shuffled-training.
+        mpds_high: MPDS from which metadata counts as predicting the labels.
+        name: What the dataset is called in the packet.
+        progress: Called with (stage, steps done, steps in all).
+
+    Returns:
+        The packet, also saved under `out` where that is given.
+
+    Raises:
+        EvidepError: Anything the caller can fix, in one line.
+    """
+    from evidep.audit.assemble import assemble
+    from evidep.audit.cache import CellStore
+    from evidep.audit.plan import AuditSettings
+    from evidep.audit.runner import run_audit
+    from evidep.data.loading import load_audit_data
+
+    several = [readers] if isinstance(readers, str) or not isinstance(readers, Sequence) else readers
+    settings = AuditSettings(
+        readers=tuple(several),
+        shuffles=tuple(shuffles),
+        k=k,
+        seed=seed,
+        reader_seeds=reader_seeds,
+        margin=margin,
+        alpha=alpha,
+        mpds_high=mpds_high,
+        ablations=tuple(ablations),
+    )
+    folder = None if out is None else Path(out)
+    store = CellStore(None if folder is None else folder / "cells")
+    data = load_audit_data(
+        dataset,
+        train=train,
+        config=config,
+        split=split,
+        train_split=train_split,
+        revision=revision,
+        roles=roles,
+    )
+    results = run_audit(
+        data,
+        settings,
+        store=store,
+        workdir=None if folder is None else folder / "readers",
+        progress=progress,
+    )
+    packet = assemble(results, name=name or dataset_name(dataset))
+    if folder is not None:
+        packet.save(folder)
+    return packet
+
+
+def dataset_name(dataset: Any) -> str:
+    """A short name for a dataset: its Hub id, the stem of its file, its info name, or "dataset"."""
+    if isinstance(dataset, str | os.PathLike):
+        text = os.fspath(dataset)
+        path = Path(text)
+        if path.exists():
+            return path.resolve().name.removesuffix(".gz").rsplit(".", 1)[0]
+        return text
+    info = getattr(dataset, "info", None)
+    return str(getattr(info, "dataset_name", None) or "dataset")
