@@ -1,0 +1,115 @@
+"""Usable information of the evidence: how many bits about the label a trained reader gains from seeing it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evidep.errors import DataError
+from evidep.stats.checks import check_alpha, numbers, same_length
+from evidep.stats.paired import cluster_mean
+from evidep.types import FloatArray, Interval
+
+_ROUNDING = 1e-6
+"""Log-probabilities up to this much above 0 are rounding of a probability of 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class VInformation:
+    """V-information of the evidence about the label, given the query, in bits per item.
+
+    Attributes:
+        bits: entropy_query - entropy_full. Estimated on held-out items, so it can fall below 0: then the reader that
+            sees the evidence predicts worse than the one that does not. Not clipped.
+        entropy_query: H(Y|Q): mean held-out log-loss of the reader trained without evidence.
+        entropy_full: H(Y|Q,E): mean held-out log-loss of the reader trained with evidence.
+        ci: Cluster t interval of `bits`.
+        reason: Why values are nan, or that the interval is degenerate; else None.
+    """
+
+    bits: float
+    entropy_query: float
+    entropy_full: float
+    ci: Interval
+    n_items: int
+    n_groups: int
+    reason: str | None = None
+
+
+def pointwise_v_information(log_prob_query_only: ArrayLike, log_prob_full: ArrayLike) -> FloatArray:
+    """Bits by which the evidence makes each item's gold label likelier (PVI, Ethayarajh et al. 2022).
+
+    Args:
+        log_prob_query_only: [n] natural log-probability of the gold label, reader trained and asked without evidence.
+        log_prob_full: [n] the same for the reader trained and asked with evidence.
+
+    Returns:
+        [n] bits; negative where the evidence misleads the reader.
+
+    Raises:
+        DataError: If a value is not a finite log-probability, or the lengths differ.
+    """
+    query = _log_probabilities(log_prob_query_only, "log_prob_query_only")
+    full = _log_probabilities(log_prob_full, "log_prob_full")
+    same_length(len(full), len(query), "log_prob_full")
+    return (full - query) / math.log(2.0)
+
+
+def v_information(
+    log_prob_query_only: ArrayLike,
+    log_prob_full: ArrayLike,
+    groups: ArrayLike | None = None,
+    alpha: float = 0.05,
+) -> VInformation:
+    """I_V(E -> Y | Q) = H(Y|Q) - H(Y|Q,E) by held-out log-loss of two trained readers (Xu et al. 2020).
+
+    It sees changes of confidence that leave the most likely label as it was, which accuracy hides. Both readers must
+    have been trained on items other than these.
+
+    Args:
+        log_prob_query_only: [n] natural log-probability of the gold label, reader trained and asked without evidence.
+        log_prob_full: [n] the same for the reader trained and asked with evidence.
+        groups: [n] cluster of each item; None: each item is its own.
+        alpha: 1 - alpha is the level of the interval.
+
+    Raises:
+        DataError: If a value is not a finite log-probability, or the lengths differ.
+        SettingError: If alpha is not in (0, 1).
+    """
+    check_alpha(alpha)
+    pointwise = pointwise_v_information(log_prob_query_only, log_prob_full)
+    mean = cluster_mean(pointwise, groups, alpha)
+    if len(pointwise) == 0:
+        return VInformation(math.nan, math.nan, math.nan, mean.ci, 0, 0, mean.reason)
+    entropy_query = -float(_log_probabilities(log_prob_query_only, "log_prob_query_only").mean()) / math.log(2.0)
+    return VInformation(
+        bits=mean.estimate,
+        entropy_query=entropy_query,
+        entropy_full=entropy_query - mean.estimate,
+        ci=mean.ci,
+        n_items=mean.n_items,
+        n_groups=mean.n_groups,
+        reason=mean.reason,
+    )
+
+
+def _log_probabilities(values: ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 1 and np.isneginf(array).any():
+        at = int(np.argmax(np.isneginf(array)))
+        raise DataError(
+            f"{name}: item {at} has log-probability -inf (its gold label got probability 0), so its loss is infinite;"
+            " take log_softmax of the scores in float64 instead of the log of rounded probabilities"
+        )
+    array = numbers(array, name)
+    above = array > _ROUNDING
+    if above.any():
+        at = int(np.argmax(above))
+        raise DataError(
+            f"{name}: expected natural log-probabilities (at most 0), got {array[at]:.6g} at item {at};"
+            " pass log_softmax of the scores, not scores or probabilities"
+        )
+    return np.minimum(array, 0.0)
