@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,38 +16,21 @@ from evidep.types import IntArray, Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
-    """An accuracy with its interval.
+class MajorityRate:
+    """How far constant answers get on the evaluation items.
 
     Attributes:
-        value: Share of items that are right; nan for no items.
-        ci: Interval at level 1 - alpha, inside [0, 1].
-        method: "wilson" for independent items, "wilson-clustered" where groups repeat, "none" without an interval.
+        train_majority_label: Commonest training label; the commonest evaluation label where there is no training split.
+        train_majority: Accuracy of always answering it.
+        evaluation_majority_label: Commonest evaluation label.
+        evaluation_majority: Its share: the best that any constant answer can reach on these items.
+        reason: Why values are nan, or that the constant answer was chosen on the evaluation items; else None.
     """
 
-    value: float
-    ci: Interval
-    method: Literal["wilson", "wilson-clustered", "none"]
-    n_items: int
-    n_groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class Majority:
-    """The commonest label, as a predictor and as a property of the evaluation set.
-
-    Attributes:
-        label: Commonest training label; the commonest evaluation label where no training labels were given.
-        rate: Accuracy of always answering `label` on the evaluation items.
-        eval_label: Commonest evaluation label.
-        eval_rate: Its share: the best that any constant answer can reach on these items.
-        reason: Why values are nan, or that `label` was chosen on the evaluation items; else None.
-    """
-
-    label: int
-    rate: float
-    eval_label: int
-    eval_rate: float
+    train_majority_label: int
+    train_majority: float
+    evaluation_majority_label: int
+    evaluation_majority: float
     reason: str | None = None
 
 
@@ -90,8 +72,8 @@ def wilson_interval(successes: int, n: int, alpha: float = 0.05) -> Interval:
     return _wilson(successes / n, n, float(special.ndtri(1.0 - alpha / 2.0)), 1.0 - alpha)
 
 
-def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05) -> Accuracy:
-    """Accuracy with Wilson's interval, widened where items share a group.
+def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05) -> Interval:
+    """Interval of an accuracy: Wilson's for independent items, a widened Wilson interval where items share a group.
 
     Where groups repeat, n is replaced by the effective sample size: n over the design effect (the cluster-robust
     variance over the binomial one, never below 1), corrected for the degrees of freedom (Korn & Graubard 1998; Dean &
@@ -104,7 +86,7 @@ def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha
         alpha: 1 - alpha is the level.
 
     Returns:
-        An interval of nan with a reason for no items or a single group of several items.
+        An interval inside [0, 1]; of nan with a reason for no items or a single group of several items.
 
     Raises:
         DataError: If values are not True/False or the groups do not fit them.
@@ -114,25 +96,21 @@ def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha
     right = zero_one(correct, "correct")
     n = len(right)
     group, n_groups = group_codes(groups, n)
-    level = 1.0 - alpha
-    if n == 0:
-        return Accuracy(math.nan, Interval(math.nan, math.nan, level, "no items"), "none", 0, 0)
-    value = float(right.mean())
     if n_groups == n:
-        return Accuracy(value, wilson_interval(round(value * n), n, alpha), "wilson", n, n)
+        return wilson_interval(int(right.sum()), n, alpha)
+    level = 1.0 - alpha
     if n_groups == 1:
-        reason = "all items are one group: no interval can be given"
-        return Accuracy(value, Interval(math.nan, math.nan, level, reason), "none", n, 1)
+        return Interval(math.nan, math.nan, level, "all items are one group: no interval can be given")
     mean = cluster_mean(right, group, alpha)
     z, t = float(special.ndtri(1.0 - alpha / 2.0)), float(special.stdtrit(mean.df, 1.0 - alpha / 2.0))
-    if value in (0.0, 1.0) or mean.standard_error == 0.0:
+    if mean.standard_error == 0.0:
         effective_n = effective_df(np.bincount(group)) + 1.0
     else:
-        effective_n = min(float(n), value * (1.0 - value) / mean.standard_error**2)
-    return Accuracy(value, _wilson(value, effective_n * (z / t) ** 2, z, level), "wilson-clustered", n, n_groups)
+        effective_n = min(float(n), mean.estimate * (1.0 - mean.estimate) / mean.standard_error**2)
+    return _wilson(mean.estimate, effective_n * (z / t) ** 2, z, level)
 
 
-def majority_rate(labels: ArrayLike, n_classes: int, train_labels: ArrayLike | None = None) -> Majority:
+def majority_rate(labels: ArrayLike, n_classes: int, train_labels: ArrayLike | None = None) -> MajorityRate:
     """How far a constant answer gets. A reader's accuracy means nothing without this number beside it.
 
     Ties go to the smaller label.
@@ -152,18 +130,18 @@ def majority_rate(labels: ArrayLike, n_classes: int, train_labels: ArrayLike | N
     check_count(n_classes, "n_classes")
     gold = label_codes(labels, n_classes, "labels")
     if len(gold) == 0:
-        return Majority(-1, math.nan, -1, math.nan, "no items")
+        return MajorityRate(-1, math.nan, -1, math.nan, "no items")
     counts = np.bincount(gold, minlength=n_classes)
-    eval_label = int(counts.argmax())
-    eval_rate = int(counts[eval_label]) / len(gold)
+    best = int(counts.argmax())
+    share = int(counts[best]) / len(gold)
     if train_labels is None:
         reason = "no training labels: the constant answer was chosen on the evaluation items themselves"
-        return Majority(eval_label, eval_rate, eval_label, eval_rate, reason)
+        return MajorityRate(best, share, best, share, reason)
     train = label_codes(train_labels, n_classes, "train_labels")
     if len(train) == 0:
         raise DataError("train_labels: expected at least one training label, got none; pass None if there is no split")
     label = int(np.bincount(train, minlength=n_classes).argmax())
-    return Majority(label, int(counts[label]) / len(gold), eval_label, eval_rate)
+    return MajorityRate(label, int(counts[label]) / len(gold), best, share)
 
 
 def label_codes(labels: ArrayLike, n_classes: int, name: str) -> IntArray:

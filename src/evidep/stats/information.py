@@ -17,25 +17,27 @@ _ROUNDING = 1e-6
 """Log-probabilities up to this much above 0 are rounding of a probability of 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VInformation:
-    """V-information of the evidence about the label, given the query, in bits per item.
+    """V-information of the evidence about the label, given the query.
 
     Attributes:
-        bits: entropy_query - entropy_full. Estimated on held-out items, so it can fall below 0: then the reader that
-            sees the evidence predicts worse than the one that does not. Not clipped.
-        entropy_query: H(Y|Q): mean held-out log-loss of the reader trained without evidence.
-        entropy_full: H(Y|Q,E): mean held-out log-loss of the reader trained with evidence.
-        ci: Cluster t interval of `bits`.
+        v_information: entropy_query - entropy_full, in bits per item. Estimated on held-out items, so it can fall
+            below 0: then the reader that sees the evidence predicts worse than the one that does not. Not clipped.
+        standard_error: Cluster-robust standard error of `v_information`.
+        ci: Cluster t interval of `v_information`.
+        entropy_query: H(Y|Q): mean held-out log-loss, in bits, of the reader trained without evidence.
+        entropy_full: H(Y|Q,E): mean held-out log-loss, in bits, of the reader trained with evidence.
+        pointwise: [n] bits per item, whose mean is `v_information` (see `pointwise_v_information`).
         reason: Why values are nan, or that the interval is degenerate; else None.
     """
 
-    bits: float
+    v_information: float
+    standard_error: float
+    ci: Interval
     entropy_query: float
     entropy_full: float
-    ci: Interval
-    n_items: int
-    n_groups: int
+    pointwise: FloatArray
     reason: str | None = None
 
 
@@ -82,16 +84,15 @@ def v_information(
     check_alpha(alpha)
     pointwise = pointwise_v_information(log_prob_query_only, log_prob_full)
     mean = cluster_mean(pointwise, groups, alpha)
-    if len(pointwise) == 0:
-        return VInformation(math.nan, math.nan, math.nan, mean.ci, 0, 0, mean.reason)
-    entropy_query = -float(_log_probabilities(log_prob_query_only, "log_prob_query_only").mean()) / math.log(2.0)
+    losses = _log_probabilities(log_prob_query_only, "log_prob_query_only") / -math.log(2.0)
+    entropy_query = float(losses.mean()) if len(losses) else math.nan
     return VInformation(
-        bits=mean.estimate,
+        v_information=mean.estimate,
+        standard_error=mean.standard_error,
+        ci=mean.ci,
         entropy_query=entropy_query,
         entropy_full=entropy_query - mean.estimate,
-        ci=mean.ci,
-        n_items=mean.n_items,
-        n_groups=mean.n_groups,
+        pointwise=pointwise,
         reason=mean.reason,
     )
 
