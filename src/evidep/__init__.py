@@ -26,7 +26,6 @@ _HOMES = {
     "ColumnRoles": "evidep.types",
     "EvidepError": "evidep.errors",
     "Reader": "evidep.readers.protocol",
-    "audit": "evidep.audit.api",
     "drop_evidence": "evidep.data.intervene",
     "from_callable": "evidep.readers.callable",
     "metric_path": "evidep.modules",
@@ -52,6 +51,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "audit":
+        return importlib.import_module("evidep.audit")  # a callable package
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'evidep' has no attribute {name!r}")
