@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from evidep.audit.diagnosis import diagnose_results
+from evidep.audit.diagnosis import contrasts, denominator, diagnose_results, key
 from evidep.audit.packet import SCHEMA_VERSION, AuditPacket, plain
 from evidep.audit.runner import AblationResult, ArmResult, AuditResults, ReaderResult
-from evidep.stats.calibration import reader_contrast, seed_spread
+from evidep.stats.calibration import seed_spread
 from evidep.stats.multiplicity import holm
 from evidep.types import Interval
 from evidep.version import __version__
@@ -43,7 +43,7 @@ def assemble(results: AuditResults, *, name: str) -> AuditPacket:
             "ablations": settings.ablations,
             "n_folds": None if results.folds is None else int(results.folds.max()) + 1,
         },
-        "majority_rate": results.majority.train_majority,
+        "majority_rate": results.majority_rate,
         "majority": {
             "label": results.data.evaluation.label_names[results.majority.train_majority_label],
             "train_majority_on_evaluation": results.majority.train_majority,
@@ -83,7 +83,7 @@ def environment() -> dict[str, Any]:
         try:
             packages[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            packages[package] = None
+            continue
     packages["evidep"] = __version__
     return {
         "python": platform.python_version(),
@@ -113,7 +113,7 @@ def _data(results: AuditResults, name: str) -> dict[str, Any]:
         "name": name,
         "rows": len(table),
         "train_rows": None if data.train is None else len(data.train),
-        "dropped": report.pop("dropped"),
+        "dropped": {split: report[split]["dropped"] for split in ("evaluation", "train") if report[split]},
         "labels": table.label_names,
         "label_counts": dict(zip(table.label_names, counts, strict=True)),
         "groups": len(np.unique(table.groups)),
@@ -140,10 +140,10 @@ def _metadata(results: AuditResults) -> dict[str, Any]:
             "n_cells": None, "by_reader": [],
             "reason": "no metadata columns were declared (--metadata); MPDS is not defined without them",
         }  # fmt: skip
-    best = max(results.readers, key=lambda r: (r.works.works, float(r.correct.mean())))
+    best = denominator(results)
     rows = []
     for result in results.readers:
-        value = metadata.by_reader[f"{result.info.name}/{result.seed}"]
+        value = metadata.by_reader[key(result)]
         rows.append(
             {
                 "reader": result.info.name,
@@ -156,7 +156,7 @@ def _metadata(results: AuditResults) -> dict[str, Any]:
             }
         )
     chosen = next(row for row in rows if (row["reader"], row["seed"]) == (best.info.name, best.seed))
-    value = metadata.by_reader[f"{best.info.name}/{best.seed}"]
+    value = metadata.by_reader[key(best)]
     return {
         "schema": metadata.columns,
         "reader": best.info.name,
@@ -164,7 +164,7 @@ def _metadata(results: AuditResults) -> dict[str, Any]:
         "mpds": value.mpds,
         "mpds_chance_corrected": value.mpds_chance_corrected,
         "ci": chosen["ci"],
-        "n_cells": metadata.n_cells,
+        "n_cells": value.n_cells,
         "by_reader": rows,
         "reason": chosen["reason"],
     }
@@ -256,39 +256,25 @@ def _information(result: ReaderResult) -> dict[str, Any]:
 
 def _calibration(results: AuditResults) -> dict[str, Any]:
     """Neighbouring readers of the ladder compared on the same items and shuffles, and the spread between seeds."""
-    settings = results.settings
-    first = [result for result in results.readers if result.seed == settings.seed and result.arm("global")]
-    contrasts = []
-    for weaker, stronger in zip(first, first[1:], strict=False):
-        contrast = reader_contrast(
-            _differences(stronger), _differences(weaker), results.data.evaluation.groups, settings.alpha
-        )
-        contrasts.append(
-            {
-                "reader": stronger.info.name,
-                "against": weaker.info.name,
-                "difference": contrast.mean,
-                "standard_error": contrast.standard_error,
-                "ci": interval(contrast.ci),
-                "p_value": contrast.p_value,
-                "reason": _reasons(contrast.reason, contrast.ci.reason),
-            }
-        )
+    rows = [
+        {
+            "reader": contrast.stronger,
+            "against": contrast.lighter,
+            "difference": contrast.mean,
+            "ci": interval(contrast.ci),
+            "reason": contrast.ci.reason,
+        }
+        for contrast in contrasts(results)
+    ]
     spreads = []
     for name in dict.fromkeys(result.info.name for result in results.readers):
         values = [r.arm("global").delta.mean for r in results.readers if r.info.name == name and r.arm("global")]  # type: ignore[union-attr]
         if values:
             spread = seed_spread(np.array(values))
             spreads.append(
-                {"reader": name, "seeds": len(values), "mean": spread.mean, "sd": spread.sd, "reason": spread.reason}
+                {"reader": name, "seeds": spread.n_seeds, "mean": spread.mean, "sd": spread.sd, "reason": spread.reason}
             )
-    return {"contrasts": contrasts, "seed_spread": spreads}
-
-
-def _differences(result: ReaderResult) -> np.ndarray[Any, np.dtype[np.float64]]:
-    arm = result.arm("global")
-    assert arm is not None
-    return result.correct - arm.right_when_shuffled
+    return {"contrasts": rows, "seed_spread": spreads}
 
 
 def _as_dict(value: Any) -> Mapping[str, Any]:

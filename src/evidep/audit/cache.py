@@ -47,10 +47,7 @@ class CellStore:
 
     def get(self, key: str) -> Arrays | None:
         """The arrays of a finished cell, or None. Raises CacheError where a file is there but cannot be read."""
-        if self.root is None:
-            found = self._memory.get(key)
-        else:
-            found = self._read(self._path(key))
+        found = self._memory.get(key) if self.root is None else self._read(self._path(key))
         if found is not None:
             self.reused += 1
         return found
@@ -87,7 +84,9 @@ class CellStore:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise CacheError(f"cannot read the finished cell {path} ({error}); delete that file to recompute it") from error
+            raise CacheError(
+                f"cannot read the finished cell {path} ({error}); delete that file to recompute it"
+            ) from error
 
 
 def smallest_integers(values: NDArray[Any]) -> NDArray[Any]:

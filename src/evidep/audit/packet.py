@@ -36,10 +36,12 @@ class AuditPacket:
 
     @property
     def region(self) -> str:
+        """The region that the audit ends in."""
         return str(self.document["diagnosis"]["region"])
 
     @property
     def signature(self) -> str:
+        """One line that pins the numbers."""
         return str(self.document["signature"])
 
     def __getitem__(self, key: str) -> Any:

@@ -58,8 +58,8 @@ class AuditSettings:
         smallest_k = math.ceil(1 / self.alpha - 1e-9) - 1
         if self.k < smallest_k:
             raise SettingError(
-                f"k={self.k} shuffles cannot give a p-value below 1/(k+1)={1 / (self.k + 1):.3g}, so alpha={self.alpha:g} "
-                f"could never be reached; the smallest k is {smallest_k}"
+                f"k={self.k} shuffles cannot give a p-value below 1/(k+1)={1 / (self.k + 1):.3g}, so "
+                f"alpha={self.alpha:g} could never be reached; the smallest k is {smallest_k}"
             )
         if not self.readers:
             raise SettingError("readers is empty; name at least one, for example tfidf_lr")
@@ -71,7 +71,7 @@ class AuditSettings:
         if self.shuffles:
             if "within-metadata" in self.shuffles and not has_metadata:
                 raise SettingError(
-                    "shuffle within-metadata needs metadata columns; name them with --metadata (metadata=) or leave it out"
+                    "shuffle within-metadata needs metadata columns; name some with --metadata or leave the shuffle out"
                 )
             return self.shuffles
         return ("global", "within-label", "within-metadata") if has_metadata else ("global", "within-label")

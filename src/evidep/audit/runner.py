@@ -22,12 +22,7 @@ from evidep.stats.accuracy import MajorityRate, accuracy_interval, majority_rate
 from evidep.stats.calibration import Works, reader_works
 from evidep.stats.delta_evi import delta_evi
 from evidep.stats.information import VInformation, v_information
-from evidep.stats.mpds import (
-    Mpds,
-    metadata_predictions,
-    metadata_predictions_out_of_fold,
-    mpds,
-)
+from evidep.stats.mpds import Mpds, metadata_predictions, metadata_predictions_out_of_fold, mpds, n_cells
 from evidep.types import NULL, BoolArray, Condition, DeltaEvi, FloatArray, IntArray, Interval, PairTable, ReaderInfo
 
 Progress = Callable[[str, int, int], None]
@@ -55,6 +50,7 @@ class AblationResult:
 
     @property
     def accuracy(self) -> float:
+        """Share of right answers."""
         return float(self.correct.mean())
 
 
@@ -77,9 +73,18 @@ class ReaderResult:
     notes: tuple[str, ...] = ()
 
     def arm(self, name: str) -> ArmResult | None:
+        """The result of one shuffle family, or None."""
         return next((arm for arm in self.arms if arm.arm == name), None)
 
+    def drop(self, name: str) -> FloatArray:
+        """[n] right with the own evidence minus the share of shuffles answered right."""
+        arm = self.arm(name)
+        if arm is None:
+            raise KeyError(name)
+        return self.correct - arm.right_when_shuffled
+
     def ablation(self, arm: str, how: str) -> AblationResult | None:
+        """The result of one ablation, or None."""
         return next((a for a in self.ablations if (a.arm, a.how) == (arm, how)), None)
 
 
@@ -88,6 +93,7 @@ class MetadataResult:
     """What the declared metadata columns alone predict (None where no column is declared)."""
 
     columns: tuple[str, ...]
+    n_cells: int
     predictions: IntArray
     correct: BoolArray
     by_reader: dict[str, Mpds] = field(default_factory=dict)
@@ -108,6 +114,11 @@ class AuditResults:
     readers: tuple[ReaderResult, ...]
     cells_computed: int
     cells_reused: int
+
+    @property
+    def majority_rate(self) -> float:
+        """Accuracy of the constant answer, chosen on training items (out of fold: on the other folds)."""
+        return float(self.correct_majority.mean())
 
 
 def run_audit(
@@ -143,11 +154,12 @@ def run_audit(
             f"{r.info.name}/{r.seed}": mpds(
                 metadata.correct,
                 r.correct,
-                majority.train_majority,
+                float(correct_majority.mean()),
                 correct_majority=correct_majority,
                 groups=table.groups,
                 alpha=settings.alpha,
                 seed=settings.seed,
+                n_cells=metadata.n_cells,
             )
             for r in readers
         }
@@ -171,9 +183,11 @@ class _Context:
 
     @property
     def table(self) -> PairTable:
+        """The items that readers are asked about."""
         return self.data.evaluation
 
     def reader_run(self, spec: str | Reader, seed: int, train: PairTable) -> ReaderRun:
+        """The reader on one training table, cross-fitted where there is no train split."""
         folds = self.folds
 
         def make() -> Reader:
@@ -231,7 +245,15 @@ def _run_reader(context: _Context, spec: str | Reader, seed: int, step: _Steps) 
         correct=correct,
         log_probability=cell.log_probability,
         ci=accuracy_interval(correct, table.groups, settings.alpha),
-        works=reader_works(correct, context.correct_majority, cell.predictions, table.groups, settings.alpha),
+        works=reader_works(
+            correct,
+            context.correct_majority,
+            cell.predictions,
+            table.groups,
+            settings.alpha,
+            labels=table.labels,
+            seed=settings.seed,
+        ),
         arms=arms,
         ablations=tuple(ablations),
         information=information,
@@ -256,7 +278,7 @@ def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, st
         for number in range(k):
             condition = shuffle(
                 table, arm, number, seed=settings.seed, strata=context.folds, neighbours=context.neighbours
-            )  # type: ignore[arg-type]
+            )
             drawn.append(condition)
             yield condition
 
@@ -280,7 +302,7 @@ def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, st
         groups=table.groups,
         correct_uniform=uniform if has_uniform else None,
         sums=sums,
-        strata=arm_strata(table, arm, context.folds),  # type: ignore[arg-type]
+        strata=arm_strata(table, arm, context.folds),
         unchanged_rate=unchanged,
         alpha=settings.alpha,
         margin=settings.margin,
@@ -357,5 +379,4 @@ def _metadata(data: AuditData, folds: IntArray | None) -> MetadataResult | None:
     else:
         assert folds is not None
         predictions = metadata_predictions_out_of_fold(codes, table.labels, folds, table.n_classes)
-    return MetadataResult(tuple(table.metadata), predictions, predictions == table.labels)
-
+    return MetadataResult(tuple(table.metadata), n_cells(codes), predictions, predictions == table.labels)

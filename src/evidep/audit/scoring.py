@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -39,6 +39,7 @@ class AdditiveScores:
 
     @classmethod
     def of(cls, reader: AdditiveReader, encoded: Any, n: int) -> AdditiveScores:
+        """Ask a fitted reader once."""
         nothing = np.full(n, NULL, dtype=np.int64)
         intercept = reader.scores(encoded, nothing, nothing)
         empty = reader.scores(encoded, nothing, np.full(n, EMPTY, dtype=np.int64)) - intercept
@@ -120,13 +121,13 @@ class ReaderRun:
         pending = iter(conditions)
         while batch := list(islice(pending, at_once)):
             keys = [cell_key(**self._base, kind="predictions", **_describe(condition)) for condition in batch]
-            found = [self._store.get(key) for key in keys]
+            found: list[Arrays | None] = [self._store.get(key) for key in keys]
             missing = [position for position, cell in enumerate(found) if cell is None]
             if missing:
                 computed = self._predict([batch[position] for position in missing], log_probability)
-                for position, arrays in zip(missing, computed, strict=True):
-                    self._store.put(keys[position], arrays)
-                    found[position] = arrays
+                for position, fresh in zip(missing, computed, strict=True):
+                    self._store.put(keys[position], fresh)
+                    found[position] = fresh
             for condition, arrays in zip(batch, found, strict=True):
                 assert arrays is not None
                 yield _as_cell(self.info.name, self.seed, condition, arrays)
@@ -134,7 +135,7 @@ class ReaderRun:
     def pair_sums(
         self, arm: str, folds: IntArray | None, full: BoolArray, neighbours: IntArray | None = None
     ) -> PairSums | None:
-        """Row and column means over all allowed donors of a shuffle family, or None where only single pairs are cheap."""
+        """Sums over all allowed donors of a shuffle family, or None where only single pairs are cheap."""
         if not self.exact:
             return None
         table = self._table
@@ -148,9 +149,9 @@ class ReaderRun:
                 known = donors >= 0
                 correct = np.zeros(len(rows), dtype=bool)
                 correct[known] = self._correct(rows[known], donors[known])
-                sums = donor_set_sums(full, correct.reshape(neighbours.shape), neighbours)
+                sums = donor_set_sums(correct.reshape(neighbours.shape), neighbours, full)
             else:
-                strata = arm_strata(table, arm, folds)  # type: ignore[arg-type]
+                strata = arm_strata(table, arm, folds)
                 additive = self._additive()
                 if additive is not None:
                     sums = additive_pair_sums(
@@ -264,21 +265,13 @@ class ReaderRun:
 
 def sums_to_arrays(sums: PairSums) -> Arrays:
     """A PairSums as arrays, to be stored."""
-    return {
-        "diagonal": sums.diagonal,
-        "row_mean": sums.row_mean,
-        "column_mean": sums.column_mean,
-        "n_donors": sums.n_donors,
-        "moments": np.array([sums.permutation_mean, sums.permutation_sd]),
-    }
+    return {field.name: np.asarray(getattr(sums, field.name)) for field in fields(sums)}
 
 
 def sums_from_arrays(arrays: Arrays) -> PairSums:
     """The inverse of `sums_to_arrays`."""
-    mean, sd = arrays["moments"].tolist()
-    return PairSums(
-        arrays["diagonal"], arrays["row_mean"], arrays["column_mean"], arrays["n_donors"], float(mean), float(sd)
-    )
+    values: dict[str, Any] = {name: array if array.ndim else float(array) for name, array in arrays.items()}
+    return PairSums(**values)
 
 
 def _describe(condition: Condition) -> dict[str, Any]:
@@ -296,9 +289,7 @@ def _hash(*arrays: IntArray | None) -> str | None:
 
 def _as_cell(reader: str, seed: int, condition: Condition, arrays: Arrays) -> PredictionCell:
     uniform = arrays.get("uniform_predictions")
-    return PredictionCell(
-        reader, seed, condition.name, arrays["predictions"], uniform, arrays.get("log_probability")
-    )
+    return PredictionCell(reader, seed, condition.name, arrays["predictions"], uniform, arrays.get("log_probability"))
 
 
 @cache

@@ -37,7 +37,9 @@ def add_parser(subparsers: Any) -> None:
         default=(),
         help="global,within-label,within-metadata,near-miss (default: all but near-miss, as far as they apply)",
     )
-    how.add_argument("--ablations", type=_names, default=None, help="query-only,evidence-only,shuffled-training or none")
+    how.add_argument(
+        "--ablations", type=_names, default=None, help="query-only,evidence-only,shuffled-training or none"
+    )
     how.add_argument("--k", type=int, default=20, help="shuffles per family (default 20)")
     how.add_argument("--seed", type=int, default=0, help="seed of shuffles, folds and fits (default 0)")
     how.add_argument("--margin", type=float, default=0.02, help="largest ΔEvi that counts as none (default 0.02)")

@@ -1,0 +1,90 @@
+"""From results to the evidence that the region rules read. The rules themselves are in stats/regions.py."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from evidep.audit.runner import AuditResults, ReaderResult
+from evidep.stats.calibration import reader_contrast
+from evidep.stats.paired import paired_difference
+from evidep.stats.region_evidence import AblationEvidence, AuditEvidence, ContrastEvidence, ReaderEvidence
+from evidep.stats.regions import diagnose
+from evidep.types import Diagnosis
+
+
+def diagnose_results(results: AuditResults) -> Diagnosis:
+    """The region of an audit, its flags and its reasons."""
+    settings = results.settings
+    metadata = results.metadata
+    chosen = None if metadata is None else metadata.by_reader[key(denominator(results))]
+    return diagnose(
+        AuditEvidence(
+            margin=settings.margin,
+            alpha=settings.alpha,
+            majority_rate=results.majority_rate,
+            n_classes=results.data.evaluation.n_classes,
+            readers=tuple(_reader(result) for result in results.readers),
+            ablations=tuple(
+                _ablation(results, result, number)
+                for result in results.readers
+                for number in range(len(result.ablations))
+            ),
+            mpds=None if chosen is None else chosen.mpds,
+            mpds_ci=None if chosen is None else chosen.ci,
+            mpds_chance_corrected=math.nan if chosen is None else chosen.mpds_chance_corrected,
+            mpds_high=settings.mpds_high,
+            contrasts=contrasts(results),
+        )
+    )
+
+
+def denominator(results: AuditResults) -> ReaderResult:
+    """The reader whose accuracy is the denominator of MPDS: the most accurate one that works."""
+    return max(results.readers, key=lambda result: (result.works.works, float(result.correct.mean())))
+
+
+def key(result: ReaderResult) -> str:
+    """Name of a reader and seed."""
+    return f"{result.info.name}/{result.seed}"
+
+
+def contrasts(results: AuditResults) -> tuple[ContrastEvidence, ...]:
+    """Every reader against the one before it on the ladder, at the audit's seed, on the same items and shuffles."""
+    ladder = [result for result in results.readers if result.seed == results.settings.seed and result.arm("global")]
+    found = []
+    for lighter, stronger in pairwise(ladder):
+        contrast = reader_contrast(
+            stronger.drop("global"),
+            lighter.drop("global"),
+            results.data.evaluation.groups,
+            results.settings.alpha,
+            seed=results.settings.seed,
+        )
+        found.append(ContrastEvidence(stronger.info.name, lighter.info.name, contrast.mean, contrast.ci))
+    return tuple(found)
+
+
+def _reader(result: ReaderResult) -> ReaderEvidence:
+    return ReaderEvidence(
+        name=result.info.name,
+        strength=result.info.strength,
+        works=result.works.works,
+        interaction=result.info.interaction,
+        contamination=result.info.contamination,
+        accuracy_full=float(result.correct.mean()),
+        delta={arm.arm: arm.delta for arm in result.arms},
+        seed=result.seed,
+        works_reason=result.works.reason,
+        labels_permuted_suspected=result.works.labels_permuted_suspected,
+    )
+
+
+def _ablation(results: AuditResults, result: ReaderResult, number: int) -> AblationEvidence:
+    ablation = result.ablations[number]
+    difference = paired_difference(
+        result.correct, ablation.correct, results.data.evaluation.groups, results.settings.alpha
+    )
+    return AblationEvidence(
+        result.info.name, ablation.arm, ablation.how, ablation.accuracy, ablation.ci, difference.ci, result.seed
+    )
