@@ -214,7 +214,7 @@ def test_neighbours_against_a_plain_dense_computation():
     rng = np.random.default_rng(3)
     words = [f"w{chr(97 + i)}{chr(97 + j)}x" for i in range(8) for j in range(8)]
     table = table_of([" ".join(rng.choice(words, 12)) for _ in range(70)])
-    texts, of = near_miss._distinct_texts(table)
+    texts, of = near_miss._distinct_texts(table.evidence, table.evidence_codes)
     dense = near_miss._vectors(texts).toarray().astype(np.float64)
     similarity = dense @ dense.T
     np.fill_diagonal(similarity, -1)

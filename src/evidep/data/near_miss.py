@@ -10,7 +10,7 @@ import numpy as np
 from evidep.data.derange import Strata
 from evidep.errors import DataError, SettingError
 from evidep.stats import checks
-from evidep.types import NULL, FloatArray, IntArray, PairTable
+from evidep.types import NULL, FloatArray, IntArray, PairTable, StringColumn
 
 _PRODUCT_COST: Final = 300_000_000
 _PRODUCT_COST_PER_TEXT: Final = 10_000
@@ -41,12 +41,17 @@ def nearest_other_evidence(table: PairTable, m: int = 5, strata: IntArray | None
         SettingError: If m < 1.
         DataError: If `strata` is not one whole number per item.
     """
+    return nearest_other_texts(table.evidence, table.evidence_codes, m, strata)
+
+
+def nearest_other_texts(column: StringColumn, codes: IntArray, m: int = 5, strata: IntArray | None = None) -> IntArray:
+    """`nearest_other_evidence` of any column of texts, with codes equal exactly where two texts count as equal."""
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
         raise SettingError(f"m: expected at least 1 neighbour, got {m!r}")
-    n = len(table)
+    n = len(column)
     if strata is not None:
         strata = checks.codes(strata, "strata", length=n)
-    texts, of = _distinct_texts(table)
+    texts, of = _distinct_texts(column, codes)
     vectors = _vectors(texts)
     result = np.full((n, m), NULL, dtype=np.int64)
     layout = Strata.from_codes(strata, n)
@@ -70,7 +75,7 @@ def donor_similarity(table: PairTable, donors: IntArray) -> FloatArray:
     """
     if len(donors) != len(table):
         raise DataError(f"donors: expected one per item ({len(table)}), got {len(donors)}")
-    texts, of = _distinct_texts(table)
+    texts, of = _distinct_texts(table.evidence, table.evidence_codes)
     vectors = _vectors(texts)
     similarity = np.full(len(table), np.nan)
     there = np.flatnonzero(donors >= 0)
@@ -81,11 +86,11 @@ def donor_similarity(table: PairTable, donors: IntArray) -> FloatArray:
     return similarity
 
 
-def _distinct_texts(table: PairTable) -> tuple[list[str], IntArray]:
-    """One text per evidence code, in order of first appearance, and [n] the number of each item's text."""
-    _, first, inverse = np.unique(table.evidence_codes, return_index=True, return_inverse=True)
+def _distinct_texts(column: StringColumn, codes: IntArray) -> tuple[list[str], IntArray]:
+    """One text per code, in order of first appearance, and [n] the number of each item's text."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
-    texts = table.evidence.take(np.sort(first)).to_list()
+    texts = column.take(np.sort(first)).compact().to_list()
     return [text or "" for text in texts], rank[inverse].astype(np.int64, copy=False)
 
 
