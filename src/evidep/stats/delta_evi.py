@@ -73,9 +73,8 @@ def delta_evi(
     if n == 0:
         return _not_applicable(len(correct_shuffled), unchanged_rate, alpha)
 
-    accuracy = float(correct_full[moves].mean())
-    shuffled = correct_shuffled[:, moves].mean(axis=1)
-    mean = float(correct_full[moves].sum() * len(shuffled) - correct_shuffled[:, moves].sum()) / (n * len(shuffled))
+    n_right, n_right_shuffled = int(correct_full[moves].sum()), correct_shuffled[:, moves].sum(axis=1)
+    mean = (n_right * len(correct_shuffled) - int(n_right_shuffled.sum())) / (n * len(correct_shuffled))
     if sums is None:
         exact, sd_permutation = _NAN, _NAN
         influence, excess = _shuffle_influence(correct_full, correct_shuffled, donors, moves, strata)
@@ -90,12 +89,12 @@ def delta_evi(
         p_value = sign_flip_p(differences, group[moves], seed=0)
     else:
         # Compared as counts: equal accuracies must not differ by rounding.
-        hits = correct_uniform[:, moves].sum(axis=1) >= correct_full[moves].sum()
+        hits = correct_uniform[:, moves].sum(axis=1) >= n_right
         p_value = (1 + int(hits.sum())) / (len(correct_uniform) + 1)
     result = DeltaEvi(
         verdict="inconclusive",
         mean=mean,
-        sd_population=float(shuffled.std()),
+        sd_population=float(n_right_shuffled.std()) / n,
         exact=exact,
         sd_permutation=sd_permutation,
         standard_error=error.standard_error,
@@ -104,8 +103,8 @@ def delta_evi(
         p_value=p_value,
         p_method="sign-flip" if correct_uniform is None else "permutation",
         minimum_detectable_effect=_NAN,
-        accuracy_full=accuracy,
-        accuracy_shuffled=tuple(shuffled.tolist()),
+        accuracy_full=n_right / n,
+        accuracy_shuffled=tuple((n_right_shuffled / n).tolist()),
         n_items=n,
         n_groups=error.n_groups,
         unchanged_rate=unchanged_rate,

@@ -274,7 +274,7 @@ def _from_sums(
     cells: IntArray,
     strata: IntArray,
 ) -> PairSums:
-    """Means from sums; `same_*` are over donors of equal evidence, `weighted_columns` is sum h / n_donors of the others."""
+    """Means from sums: `same_*` over donors of equal evidence, `weighted_columns` = sum of h / n_donors over others."""
     n_donors = _sizes(strata) - _sizes(cells)
     row_mean = _ratio(rows - same_rows, n_donors)
     share = np.nan_to_num(row_mean) * _inverse(n_donors)
