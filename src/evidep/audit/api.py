@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evidep.audit.packet import AuditPacket
-from evidep.audit.runner import Progress
+from evidep.errors import CacheError
 from evidep.readers.protocol import Reader
 from evidep.types import ColumnRoles
+
+if TYPE_CHECKING:
+    from evidep.audit.runner import AuditResults, Progress
+
+RUN_FILE: Final = "run.json"
 
 
 def audit(
@@ -72,6 +79,7 @@ def audit(
     from evidep.audit.runner import run_audit
     from evidep.data.loading import load_audit_data
 
+    started = time.monotonic()
     several = [readers] if isinstance(readers, str) or not isinstance(readers, Sequence) else readers
     settings = AuditSettings(
         readers=tuple(several),
@@ -105,7 +113,18 @@ def audit(
     packet = assemble(results, name=name or dataset_name(dataset))
     if folder is not None:
         packet.save(folder)
+        _write_run(folder, results, time.monotonic() - started)
     return packet
+
+
+def _write_run(folder: Path, results: AuditResults, seconds: float) -> None:
+    """What this run did. Kept apart from the packet, which must not depend on when and how often it was started."""
+    counts = {"cells_computed": results.cells_computed, "cells_reused": results.cells_reused}
+    text = json.dumps(counts | {"seconds": round(seconds, 2)}, indent=2)
+    try:
+        (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CacheError(f"cannot write {folder / RUN_FILE}: {error.strerror or error}") from error
 
 
 def dataset_name(dataset: Any) -> str:
