@@ -1,0 +1,455 @@
+"""ΔEvi, its error, p-value and verdict: golden fractions, all permutations, scipy, planted worlds with known truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evidep.errors import DataError, SettingError
+from evidep.stats.delta_evi import bootstrap_delta_evi, delta_evi
+from evidep.stats.exact import PairSums, donor_set_sums, matrix_pair_sums
+from evidep.stats.resampling import cluster_error, cluster_weights, t_interval
+from evidep.types import DeltaEvi
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "delta_evi.json").read_text(encoding="utf-8"))
+NAN = float("nan")
+
+
+def number(text: str) -> float:
+    return float(Fraction(text))
+
+
+def shuffles(rng: np.random.Generator, h: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    donors = np.array([rng.permutation(len(h)) for _ in range(k)])
+    return h[np.arange(len(h)), donors], donors
+
+
+def world(rng: np.random.Generator, n: int, match: float, per_text: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """h and evidence codes: item, evidence text and pair each push the answer, `match` helps on the own evidence.
+
+    P(h_ij) = Phi(a_i + b_e(j) + match 1[i = j]) with a ~ N(0, 1), b ~ N(0, 1/4), so that the true ΔEvi is
+    Phi(match / 1.5) - 1/2.
+    """
+    codes = rng.integers(0, max(2, n // per_text), n)
+    n_texts = codes.max() + 1
+    level = rng.normal(size=(n, 1)) + 0.5 * rng.normal(size=n_texts) + rng.normal(size=(n, n_texts))
+    h = (level > 0)[:, codes]
+    h[np.arange(n), np.arange(n)] = level[np.arange(n), codes] + match > 0
+    return h, codes
+
+
+def no_sign_flips(n: int) -> dict[str, Any]:
+    """Settings that spare the sign-flip test where only the interval is looked at."""
+    return {"correct_uniform": np.zeros((19, n), dtype=bool), "unchanged_rate": 0.0}
+
+
+def truth(match: float) -> float:
+    return float(stats.norm.cdf(match / 1.5)) - 0.5
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
+def test_golden_worlds(case: dict[str, Any]) -> None:
+    expected = case["expected"]
+    h = np.array(expected["h"], dtype=bool)
+    donors, groups = np.array(case["donors"]), np.array(case["groups"])
+    sums = matrix_pair_sums(h, np.array(case["evidence_codes"]), np.array(case["strata"]))
+    shuffled = h[np.arange(len(h)), donors]
+    settings = {"groups": groups, "movable": np.array(expected["movable"]), "unchanged_rate": 0.0}
+    exact = delta_evi(np.diagonal(h), shuffled, donors, sums=sums, **settings)
+    drawn = delta_evi(np.diagonal(h), shuffled, donors, **settings)
+    if "exact" not in expected:
+        assert exact.verdict == drawn.verdict == "not_applicable"
+        return
+    assert exact.exact == pytest.approx(number(expected["exact"]), abs=1e-15)
+    assert exact.sd_permutation**2 == pytest.approx(number(expected["permutations"]["variance"]), abs=1e-15)
+    assert math.isnan(drawn.exact)
+    for result, squared in ((exact, expected["squared_error"]), (drawn, expected["shuffles"]["squared_error"])):
+        assert result.mean == pytest.approx(number(expected["shuffles"]["mean"]), abs=1e-15)
+        assert result.accuracy_shuffled == pytest.approx(list(map(number, expected["shuffles"]["accuracy_shuffled"])))
+        assert result.sd_population**2 == pytest.approx(number(expected["shuffles"]["variance_population"]), abs=1e-15)
+        if result.n_groups >= 10:
+            assert result.standard_error**2 == pytest.approx(number(squared), abs=1e-15)
+        else:
+            assert math.isnan(result.standard_error)
+            assert "too few groups" in str(result.reason)
+    members = groups[np.array(expected["movable"])]
+    if len(np.unique(members)) > 1:
+        moves = np.array(expected["movable"])
+        influence = (sums.diagonal - sums.row_mean - sums.donor_effect)[moves]
+        error = cluster_error(influence, members)
+        assert error.standard_error**2 == pytest.approx(number(expected["squared_error"]), abs=1e-15)
+
+
+def test_some_golden_worlds_have_an_interval() -> None:
+    moving = [{g for g, m in zip(c["groups"], c["expected"]["movable"], strict=True) if m} for c in GOLDEN]
+    assert sum(len(groups) >= 10 for groups in moving) >= 2
+
+
+def test_p_value_with_all_permutations_is_the_exact_one() -> None:
+    checked = 0
+    for case in GOLDEN:
+        h = np.array(case["expected"]["h"], dtype=bool)
+        n = len(h)
+        if n > 7 or len(set(case["strata"])) > 1 or "exact" not in case["expected"]:
+            continue
+        orders = np.array(list(itertools.permutations(range(n))))[1:]
+        uniform = h[np.arange(n), orders]
+        result = delta_evi(np.diagonal(h), uniform, orders, correct_uniform=uniform, unchanged_rate=0.0)
+        # n! - 1 permutations beside the identity: the add-one p-value counts the identity, as the exact one does.
+        assert result.p_value == pytest.approx(number(case["expected"]["permutations"]["p_value"]), abs=1e-15)
+
+        def accuracy(order: np.ndarray, h: np.ndarray = h) -> float:
+            return float(h[np.arange(len(h)), order.astype(int)].sum())
+
+        scipy_p = stats.permutation_test(
+            (np.arange(n),), accuracy, permutation_type="pairings", alternative="greater", n_resamples=np.inf
+        ).pvalue
+        assert result.p_value == pytest.approx(scipy_p, abs=1e-12)
+        checked += 1
+    assert checked >= 3
+
+
+def test_by_hand() -> None:
+    full = np.array([True, True, True, False] * 5)
+    shuffled = np.array([[True, True, False, False] * 5, [True, False, False, False] * 5])
+    result = delta_evi(full, shuffled, None, unchanged_rate=0.0, margin=0.02)
+    # 15/20 against 10/20 and 5/20: mean 3/4 - 3/8, population SD 1/8.
+    assert (result.accuracy_full, result.accuracy_shuffled) == (0.75, (0.5, 0.25))
+    assert (result.mean, result.sd_population) == (0.375, 0.125)
+    # D = 0, 1/2, 1, 0 five times: sum (D - 3/8)^2 = 5 * 11/16 = 55/16, SE^2 = 55/16 / 19 / 20.
+    assert result.standard_error == pytest.approx(math.sqrt(55 / 16 / 19 / 20))
+    # Effective groups (sum u^2)^2 / sum u^4 with u^2 = 9/64, 1/64, 25/64, 9/64: 44^2 / (81 + 1 + 625 + 81) * 5 = 12.28.
+    half = stats.t.ppf(0.975, 5 * 44**2 / 788) * result.standard_error
+    assert (result.ci.low, result.ci.high) == pytest.approx((0.375 - half, 0.375 + half))
+    # Sign-flip: five groups of 1/2 and five of 1 that all point one way, 2^-10.
+    assert (result.p_value, result.p_method) == (pytest.approx(2**-10), "sign-flip")
+    assert result.verdict == "sensitive"
+
+
+def test_a_blind_reader_gives_exactly_zero() -> None:
+    rng = np.random.default_rng(1)
+    right = rng.random(400) < 0.7
+    h = np.repeat(right[:, None], 400, axis=1)
+    shuffled, donors = shuffles(rng, h, 19)
+    sums = matrix_pair_sums(h, np.arange(400))
+    result = delta_evi(right, shuffled, donors, correct_uniform=shuffled, sums=sums, unchanged_rate=0.0)
+    assert (result.mean, result.exact, result.sd_population, result.sd_permutation) == (0.0, 0.0, 0.0, 0.0)
+    assert (result.standard_error, result.ci.low, result.ci.high) == (0.0, 0.0, 0.0)
+    assert str(result.ci.reason).startswith("degenerate")
+    assert result.p_value == 1.0
+    assert (result.verdict, result.negligible) == ("equivalent", False)
+    # 40 items that never change leave room for 1 - 0.05^(1/40) = 7 % that would: not equivalent to zero within 2 %;
+    # ln 0.05 / ln 0.98 = 148.3 items would be.
+    few = delta_evi(right[:40], shuffled[:, :40], None, unchanged_rate=0.0)
+    assert (few.verdict, few.items_needed) == ("inconclusive", 149)
+
+
+def test_a_perfect_matcher_gives_exactly_one() -> None:
+    h = np.eye(30, dtype=bool)
+    donors = np.array([np.roll(np.arange(30), k) for k in range(1, 20)])
+    shuffled = h[np.arange(30), donors]
+    sums = matrix_pair_sums(h, np.arange(30))
+    result = delta_evi(np.diagonal(h), shuffled, donors, correct_uniform=shuffled, sums=sums, unchanged_rate=0.0)
+    assert (result.mean, result.exact, result.p_value) == (1.0, 1.0, 1 / 20)
+    assert (result.ci.low, result.ci.high) == (1.0, 1.0)
+    assert result.verdict == "sensitive"
+
+
+def test_equal_counts_are_ties_whatever_the_rounding() -> None:
+    full = np.arange(30) < 21
+    uniform = np.array([np.roll(full, k) for k in range(19)])
+    result = delta_evi(full, uniform, None, correct_uniform=uniform, unchanged_rate=0.0)
+    assert result.p_value == 1.0
+
+
+def test_verdicts() -> None:
+    n = 4000
+    full = np.arange(n) % 10 < 7
+
+    def verdict(lost: int, won: int, size: int = n, **settings: Any) -> DeltaEvi:
+        shuffled = full.copy()
+        shuffled[np.flatnonzero(full)[:lost]] = False
+        shuffled[np.flatnonzero(~full)[:won]] = True
+        return delta_evi(full[:size], shuffled[None, :size], None, unchanged_rate=0.0, **settings)
+
+    # SE is about sqrt(lost + won)/n: 60 and 45 of 4000 give 0.00375, SE 0.0026; 400 and 350 give 0.0125, SE 0.0068.
+    equivalent = verdict(60, 45)
+    assert (equivalent.verdict, equivalent.negligible) == ("equivalent", False)
+    negligible = verdict(60, 20)
+    assert (negligible.verdict, negligible.negligible) == ("equivalent", True)
+    assert negligible.ci.low > 0
+    sensitive = verdict(300, 100)
+    assert (sensitive.verdict, sensitive.items_needed) == ("sensitive", None)
+    inconclusive = verdict(400, 350)
+    assert inconclusive.verdict == "inconclusive"
+    assert inconclusive.items_needed is not None
+    assert inconclusive.items_needed > n
+    # A smaller margin turns "equivalent" into what the data show beyond it.
+    assert verdict(60, 20, margin=0.001).verdict == "sensitive"
+    harmful = verdict(100, 400)
+    assert (harmful.verdict, harmful.items_needed) == ("inconclusive", None)
+    assert "rises" in str(harmful.reason)
+
+
+def test_minimum_detectable_effect_is_found_with_the_stated_power() -> None:
+    rng = np.random.default_rng(2)
+    found, effects = 0, []
+    for _ in range(400):
+        h, codes = world(rng, 150, 0.372)
+        shuffled, donors = shuffles(rng, h, 1)
+        sums = matrix_pair_sums(h, codes)
+        result = delta_evi(np.diagonal(h), shuffled, donors, groups=codes, sums=sums, **no_sign_flips(150))
+        effects.append(result.minimum_detectable_effect)
+        found += result.ci.low > 0
+    power = found / 400
+    # The planted effect, Phi(0.372 / 1.5) - 1/2 = 0.098, is close to what the design says it finds in 80 % of samples.
+    assert np.median(effects) == pytest.approx(truth(0.372), rel=0.12)
+    assert 0.68 < power < 0.92
+
+
+def test_not_applicable_and_unmovable_items() -> None:
+    full = np.array([True] * 12 + [False] * 12)
+    shuffled = np.tile(full, (20, 1))
+    nothing = delta_evi(full, shuffled, None, movable=np.zeros(24, dtype=bool), unchanged_rate=1.0)
+    assert nothing.verdict == "not_applicable"
+    assert nothing.p_method == "none"
+    assert nothing.unmovable_share == 1.0
+    assert "can change" in str(nothing.reason)
+    for value in (nothing.mean, nothing.exact, nothing.p_value, nothing.standard_error, nothing.accuracy_full):
+        assert math.isnan(value)
+    assert len(nothing.accuracy_shuffled) == 20
+    # Items that cannot move do not dilute the effect: 12 movable items, all right and then all wrong.
+    shuffled[:, :12] = False
+    some = delta_evi(full, shuffled, None, movable=full, unchanged_rate=0.5)
+    assert (some.mean, some.n_items, some.unmovable_share, some.accuracy_full) == (1.0, 12, 0.5, 1.0)
+
+
+def test_too_few_groups_give_no_interval() -> None:
+    full = np.arange(90) % 3 > 0
+    shuffled = np.roll(full, 1)[None]
+    groups = np.arange(90) // 10
+    result = delta_evi(full, shuffled, None, groups=groups, unchanged_rate=0.0)
+    assert result.n_groups == 9
+    for value in (result.standard_error, result.ci.low, result.ci_equivalence.high, result.minimum_detectable_effect):
+        assert math.isnan(value)
+    assert result.verdict == "inconclusive"
+    assert "too few groups: 9, at least 10" in str(result.ci.reason)
+    assert math.isfinite(delta_evi(full, shuffled, None, groups=np.arange(90) // 9, unchanged_rate=0.0).ci.low)
+
+
+@pytest.mark.parametrize("n_shuffles", [0, 1, 3, 20])
+def test_interval_covers_the_planted_effect(n_shuffles: int) -> None:
+    """0 shuffles: exact sums. Items share evidence texts; every world is drawn anew."""
+    rng = np.random.default_rng(100 + n_shuffles)
+    repeats, hits, estimates, errors = 400, 0, [], []
+    for _ in range(repeats):
+        h, codes = world(rng, 120, 1.0)
+        shuffled, donors = shuffles(rng, h, max(1, n_shuffles))
+        sums = matrix_pair_sums(h, codes) if n_shuffles == 0 else None
+        # An unrepaired permutation leaves 1 item in 40 with its own text; the planted effect is for other texts.
+        keep = codes[donors] != codes
+        donors = np.where(keep, donors, (donors + 1) % 120)
+        shuffled = h[np.arange(120), donors]
+        result = delta_evi(np.diagonal(h), shuffled, donors, groups=codes, sums=sums, **no_sign_flips(120))
+        hits += result.ci.low <= truth(1.0) <= result.ci.high
+        estimates.append(result.mean if sums is None else result.exact)
+        errors.append(result.standard_error)
+    noise = math.sqrt(0.95 * 0.05 / repeats)
+    assert hits / repeats >= 0.95 - 3 * noise
+    ratio = np.mean(errors) / np.std(estimates)
+    assert 0.9 < ratio < (1.45 if n_shuffles == 1 else 1.2)
+
+
+def test_permutation_sd_over_sqrt_k_would_be_far_too_small() -> None:
+    rng = np.random.default_rng(4)
+    h, codes = world(rng, 300, 1.0)
+    shuffled, donors = shuffles(rng, h, 20)
+    result = delta_evi(np.diagonal(h), shuffled, donors, groups=codes, unchanged_rate=0.0)
+    assert result.standard_error > 2 * result.sd_population / math.sqrt(20)
+
+
+def test_one_large_group_widens_the_interval() -> None:
+    rng = np.random.default_rng(5)
+    h, codes = world(rng, 300, 1.0)
+    big = np.where(np.arange(300) < 100, 0, codes + 1)
+    h[:100, :100] |= np.eye(100, dtype=bool)
+    shuffled, donors = shuffles(rng, h, 20)
+    result = delta_evi(np.diagonal(h), shuffled, donors, groups=big, unchanged_rate=0.0)
+    alone = delta_evi(np.diagonal(h), shuffled, donors, unchanged_rate=0.0)
+    assert result.standard_error > 2 * alone.standard_error
+    error = cluster_error(np.diagonal(h) - shuffled.mean(axis=0), big)
+    assert error.degrees_of_freedom < 10
+
+
+def test_type_one_errors_of_p_value_and_equivalence() -> None:
+    rng = np.random.default_rng(6)
+    repeats, rejected, claimed = 800, 0, 0
+    for _ in range(repeats):
+        # No pairing: the answers to own and other evidence have one distribution.
+        h = rng.random((40, 1)) + rng.random((40, 40)) > 0.9
+        uniform, donors = shuffles(rng, h, 19)
+        result = delta_evi(np.diagonal(h), uniform, donors, correct_uniform=uniform, unchanged_rate=0.0)
+        rejected += result.p_value <= 0.05
+        # A true effect as large as the margin, carried by rare items: 4 % lost and 2 % won, margin 0.02.
+        full = rng.random(300) < 0.5
+        draw = rng.random(300)
+        shuffled = np.where(draw < 0.08, False, np.where(draw > 0.96, True, full))
+        claimed += delta_evi(full, shuffled[None], None, **no_sign_flips(300)).verdict == "equivalent"
+    noise = math.sqrt(0.05 * 0.95 / repeats)
+    assert rejected / repeats <= 0.05 + 3 * noise
+    assert rejected / repeats >= 0.01
+    assert claimed / repeats <= 0.05 + 3 * noise
+
+
+def test_bootstrap_agrees_with_the_influence_error() -> None:
+    rng = np.random.default_rng(7)
+    h, codes = world(rng, 400, 1.0)
+    shuffled, donors = shuffles(rng, h, 20)
+    full = np.diagonal(h)
+    interval = bootstrap_delta_evi(full, shuffled, donors, groups=codes, n_resamples=1500, seed=3)
+    result = delta_evi(full, shuffled, donors, groups=codes, unchanged_rate=0.0)
+    width = (interval.high - interval.low) / (2 * 1.96)
+    assert width == pytest.approx(result.standard_error, rel=0.12)
+    assert (interval.low + interval.high) / 2 == pytest.approx(result.mean, abs=0.3 * width)
+    assert interval == bootstrap_delta_evi(full, shuffled, donors, groups=codes, n_resamples=1500, seed=3)
+    assert interval != bootstrap_delta_evi(full, shuffled, donors, groups=codes, n_resamples=1500, seed=4)
+
+
+def test_bootstrap_resample_by_hand() -> None:
+    weights = next(cluster_weights(12, 5, seed=9))
+    rng = np.random.default_rng(10)
+    h = rng.random((12, 12)) < 0.6
+    donors = np.roll(np.arange(12), 1)[None]
+    values = []
+    for w in weights.tolist():
+        full = sum(w[i] * h[i, i] for i in range(12)) / 12
+        mass = sum(w[i] * w[i - 1] for i in range(12))
+        values.append(full - sum(w[i] * w[i - 1] * h[i, i - 1] for i in range(12)) / mass)
+    interval = bootstrap_delta_evi(np.diagonal(h), h[np.arange(12), donors], donors, n_resamples=5, seed=9, alpha=0.5)
+    assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(values, [0.25, 0.75])))
+
+
+def test_bootstrap_degenerate_and_few_groups() -> None:
+    full = np.ones(30, dtype=bool)
+    donors = np.roll(np.arange(30), 1)[None]
+    same = bootstrap_delta_evi(full, full[None], donors, n_resamples=50)
+    assert (same.low, same.high) == (0.0, 0.0)
+    assert "degenerate" in str(same.reason)
+    few = bootstrap_delta_evi(full, full[None], donors, groups=np.arange(30) // 5, n_resamples=50)
+    assert math.isnan(few.low)
+    assert "too few groups: 6" in str(few.reason)
+
+
+def test_near_miss_sums_and_empty_donors() -> None:
+    rng = np.random.default_rng(12)
+    full = rng.random(60) < 0.8
+    donors = (np.arange(60)[:, None] + np.array([1, 2, 3])) % 60
+    correct = rng.random((60, 3)) < 0.5
+    sums = donor_set_sums(correct, donors, full)
+    result = delta_evi(full, correct.T.copy(), donors.T.copy(), sums=sums, unchanged_rate=0.0)
+    assert result.exact == pytest.approx(full.mean() - correct.mean())
+    assert result.exact == pytest.approx(result.mean)
+    assert math.isnan(result.sd_permutation)
+    assert result.p_method == "sign-flip"
+    # The empty string has no donor item: the interval is that of the paired differences alone.
+    empty = rng.random(60) < 0.5
+    single = delta_evi(full, empty[None], np.full((1, 60), -2), unchanged_rate=0.0)
+    differences = full.astype(float) - empty
+    assert single.standard_error == pytest.approx(differences.std(ddof=1) / math.sqrt(60))
+
+
+def test_strata_centre_a_single_shuffle() -> None:
+    # Two strata, one all right and one all wrong under any evidence: no item differs from its stratum's mean.
+    full = np.arange(40) < 20
+    donors = np.concatenate([np.roll(np.arange(20), 1), 20 + np.roll(np.arange(20), 1)])[None]
+    strata = np.arange(40) // 20
+    centred = delta_evi(full, full[None], donors, strata=strata, unchanged_rate=0.0)
+    assert centred.standard_error == 0.0
+    assert delta_evi(full, full[None], donors, unchanged_rate=0.0).standard_error > 0.0
+
+
+def test_cluster_error_is_the_jackknife_and_the_usual_factor_for_equal_groups() -> None:
+    rng = np.random.default_rng(13)
+    values = rng.normal(size=60)
+    groups = np.arange(60) % 12
+    sums = np.bincount(groups, weights=values - values.mean())
+    usual = math.sqrt(12 / 11 * float(sums @ sums)) / 60
+    assert cluster_error(values, groups).standard_error == pytest.approx(usual)
+    uneven = np.minimum(rng.integers(0, 40, 60), 14)
+    kept = [values[uneven != g].mean() for g in np.unique(uneven)]
+    jackknife = math.sqrt((len(kept) - 1) / len(kept) * float(np.sum((np.array(kept) - values.mean()) ** 2)))
+    error = cluster_error(values, uneven)
+    assert error.standard_error == pytest.approx(jackknife)
+    assert error.n_groups == len(kept)
+    assert 1 <= error.degrees_of_freedom <= len(kept) - 1
+    assert math.isnan(cluster_error(values, np.zeros(60, dtype=int)).standard_error)
+    assert t_interval(0.999, error, 0.95).high == 1.0
+
+
+def test_cluster_weights_keep_their_first_resamples() -> None:
+    first = np.concatenate(list(cluster_weights(7, 10, seed=1, chunk=4)))
+    more = np.concatenate(list(cluster_weights(7, 30, seed=1, chunk=4)))
+    assert first.shape == (10, 7)
+    np.testing.assert_array_equal(first.sum(axis=1), 7)
+    np.testing.assert_array_equal(first[:8], more[:8])
+    with pytest.raises(SettingError, match="at least 1 group"):
+        next(cluster_weights(0, 10, seed=1))
+
+
+GOOD: dict[str, Any] = {
+    "correct_full": np.ones(20, dtype=bool),
+    "correct_shuffled": np.zeros((3, 20), dtype=bool),
+    "donors": np.zeros((3, 20), dtype=np.int64),
+    "unchanged_rate": 0.0,
+}
+SUMS = matrix_pair_sums(np.ones((20, 20), dtype=bool), np.arange(20))
+
+
+def without_donor(sums: PairSums) -> PairSums:
+    return dataclasses.replace(sums, n_donors=np.where(np.arange(20) == 4, 0, sums.n_donors))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"correct_shuffled": np.zeros((0, 20), dtype=bool), "donors": None}, SettingError, "at least 1, got 0"),
+        ({"correct_full": np.ones((20, 1), dtype=bool)}, DataError, r"correct_full: .* got shape \(20, 1\)"),
+        ({"correct_full": np.ones(20)}, DataError, "correct_full: .* float64"),
+        ({"correct_shuffled": np.zeros((3, 19), dtype=bool)}, DataError, r"correct_shuffled: .* \[K, 20\]"),
+        ({"donors": np.zeros((2, 20), dtype=int)}, DataError, r"donors: .* \(3, 20\)"),
+        ({"donors": np.full((3, 20), 20)}, DataError, "donors: .* below 20, got 20"),
+        ({"movable": np.ones(20)}, DataError, "movable: expected 20 bools"),
+        ({"groups": np.arange(19)}, DataError, "groups"),
+        ({"groups": np.where(np.arange(20) == 3, np.nan, 1.0)}, DataError, "groups: item 3"),
+        ({"strata": np.arange(19)}, DataError, "strata"),
+        ({"alpha": 0.0}, SettingError, "alpha"),
+        ({"alpha": 0.5}, SettingError, "alpha"),
+        ({"margin": 0.0}, SettingError, "margin"),
+        ({"margin": -0.1}, SettingError, "margin"),
+        ({"unchanged_rate": 1.5}, SettingError, "unchanged_rate"),
+        ({"correct_uniform": np.zeros((8, 20), dtype=bool)}, SettingError, "smallest p-value is 0.111.*K = 19"),
+        ({"correct_uniform": np.zeros((19, 20), dtype=bool), "alpha": 0.01}, SettingError, "K = 99"),
+        ({"sums": matrix_pair_sums(np.ones((4, 4), dtype=bool), np.arange(4))}, DataError, "sums: expected 20 items"),
+        ({"sums": SUMS, "correct_full": np.zeros(20, dtype=bool)}, DataError, "sums: 20 of 20 answers differ"),
+        ({"sums": without_donor(SUMS), "movable": np.ones(20, dtype=bool)}, DataError, r"movable\[4\] is True"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        delta_evi(**(GOOD | change))
+
+
+def test_nineteen_permutations_reach_five_percent() -> None:
+    uniform = np.zeros((19, 20), dtype=bool)
+    result = delta_evi(GOOD["correct_full"], uniform, None, correct_uniform=uniform, unchanged_rate=NAN)
+    assert result.p_value == 0.05
+    assert math.isnan(result.unchanged_rate)
