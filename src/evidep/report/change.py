@@ -31,7 +31,7 @@ def would_change(packet: AuditPacket, quote: Quoting = PLAIN) -> list[str]:
 def _working(packet: AuditPacket) -> list[facts.Row]:
     """Rows of the main shuffle family, first seed, of readers that work, weakest first."""
     family = facts.main_shuffle(packet)
-    working = [row for row in facts.readers(packet) if row["works"]]
+    working = [row for row in facts.readers(packet) if facts.counts(row)]
     return [
         row
         for reader in working
@@ -98,21 +98,23 @@ def _mpds_border(packet: AuditPacket) -> list[str]:
 
 
 def _query_border(packet: AuditPacket, quote: Quoting) -> list[str]:
-    margin = packet["settings"]["margin"]
-    reader = next((row for row in reversed(facts.readers(packet)) if row["works"]), None)
-    if reader is None:
+    if packet["diagnosis"]["region"] == "direct_coupling":
         return []
-    query = facts.ablation(packet, reader["reader"], reader["seed"], "query-only", "retrained")
-    if query is None:
+    margin = packet["settings"]["margin"]
+    working = [row for row in facts.readers(packet) if facts.counts(row)]
+    queries = [row for row in packet["ablations"] if (row["arm"], row["how"]) == ("query-only", "retrained")]
+    if not queries or not working:
         return ["No reader was retrained on the query alone: whether the query explains the accuracy is not known."]
-    gap = number(reader["accuracy_full"] - query["accuracy"])
+    best = max(working, key=lambda row: row["accuracy_full"])
+    query = max(queries, key=lambda row: row["accuracy"])
     if packet["diagnosis"]["region"] == "question_dominant":
         border = f"a gap above {margin:g} would read latent or direct coupling"
     else:
         border = f"a gap of {margin:g} or less would count as explained by the query"
     return [
-        f"Retrained on the query alone {quote.name(reader['reader'])} reaches {number(query['accuracy'])}, {gap} below "
-        f"its full accuracy; {border}."
+        f"On the query alone {quote.name(query['reader'])} reaches {number(query['accuracy'])}, "
+        f"{number(best['accuracy_full'] - query['accuracy'])} below the best full accuracy "
+        f"({quote.name(best['reader'])}); {border}."
     ]
 
 
@@ -148,7 +150,8 @@ def _inconclusive(packet: AuditPacket, quote: Quoting) -> list[str]:
 
 def _not_applicable(packet: AuditPacket, quote: Quoting) -> list[str]:
     reasons = dict.fromkeys(row["reason"] for row in packet["delta_evi"] if row.get("reason"))
-    return ["Evidence whose text differs between items.", *(f"{quote.sentence(reason)}." for reason in reasons)]
+    sentences = (f"{quote.sentence(str(reason).rstrip('.'))}." for reason in reasons)
+    return ["Evidence whose text differs between items.", *sentences]
 
 
 def _without_metadata(packet: AuditPacket, quote: Quoting) -> list[str]:

@@ -11,7 +11,6 @@ from evidep.audit.packet import AuditPacket
 Row = Mapping[str, Any]
 STRENGTHS: Final = ("baseline", "light", "middle", "strong")
 SHUFFLES: Final = ("global", "within-label", "within-metadata", "near-miss")
-EFFECT_TEXT: Final = "ΔEvi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,11 @@ def readers(packet: AuditPacket, *, every_seed: bool = False) -> list[Row]:
         first = packet["readers"][0]["seed"]
         found = [row for row in packet["readers"] if row["seed"] == first]
     return sorted(found, key=lambda row: (STRENGTHS.index(row.get("strength", "light")), row["seed"]))
+
+
+def counts(reader: Row) -> bool:
+    """Whether the verdict may rest on a reader: it works, and is no baseline that never sees the evidence."""
+    return bool(reader["works"]) and reader.get("strength") != "baseline"
 
 
 def delta_rows(
@@ -157,14 +161,14 @@ def headline(packet: AuditPacket) -> Row | None:
     For evidence_sensitive it is the strongest sensitive reader. Never the one with the largest effect: picking by the
     outcome would overstate it.
     """
-    works = {(row["reader"], row["seed"]): row["works"] for row in packet["readers"]}
+    count = {(row["reader"], row["seed"]): counts(row) for row in packet["readers"]}
     order = {row["reader"]: rank for rank, row in enumerate(readers(packet))}
     families = shuffles(packet)
 
     def rank(row: Row) -> tuple[bool, bool, int, int]:
         sensitive = packet["diagnosis"]["region"] == "evidence_sensitive" and row["verdict"] == "sensitive"
-        main = (row["reader"], row["seed"])
-        return (sensitive, works.get(main, False), -families.index(row["shuffle"]), order.get(row["reader"], -1))
+        usable = count.get((row["reader"], row["seed"]), False)
+        return (sensitive and usable, usable, -families.index(row["shuffle"]), order.get(row["reader"], -1))
 
     rows = delta_rows(packet, seed=readers(packet)[0]["seed"])
     return max(rows, key=rank, default=None)

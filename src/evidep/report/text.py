@@ -75,15 +75,15 @@ class _Page:
         self.blank()
         self.line(text, style="bold")
 
-    def bullets(self, sentences: Iterable[str], mark: str = "-") -> None:
+    def bullets(self, sentences: Iterable[str]) -> None:
         from rich.table import Table
         from rich.text import Text
 
         grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_column(width=len(mark))
+        grid.add_column(width=1)
         grid.add_column(ratio=1, overflow="fold")
         for sentence in sentences:
-            grid.add_row(Text(mark), Text(sentence))
+            grid.add_row(Text("-"), Text(sentence))
         self.console.print(grid, highlight=False)
 
     def table(self, *columns: tuple[str, str]) -> Table:
@@ -143,8 +143,8 @@ def _verdict(page: _Page, packet: AuditPacket) -> None:
     page.heading("Why")
     page.bullets(one_line(reason) for reason in diagnosis["reasons"])
     if diagnosis["flags"]:
-        page.heading("Flags")
-        page.bullets((words.flag_text(one_line(flag)) for flag in diagnosis["flags"]), mark="!")
+        page.blank()
+        page.line(f"Flags: {', '.join(words.flag_title(one_line(flag)) for flag in diagnosis['flags'])}", style="bold")
 
 
 def _delta(page: _Page, packet: AuditPacket) -> None:

@@ -57,17 +57,6 @@ REGIONS: Final[dict[str, RegionWords]] = {
     ),
 }
 
-FLAGS: Final[dict[str, str]] = {
-    "label_skew": "one label is so common that the base rate explains the accuracy",
-    "calibration_reversal": "a light reader saw no effect where a stronger one does: its result was about the reader",
-    "residual_query_signal": "the query alone still predicts the label better than the majority rate",
-    "evidence_only_shortcut": "the evidence gives the label away by itself: within one label the swap changes little, "
-    "so matching evidence to query is not needed",
-    "mismatch_detector": "with swapped evidence the reader does worse than with none: it reacts to the mismatch, and "
-    "ΔEvi overstates what the evidence is worth",
-    "contaminated_reader": "a reader's pre-training is known to have seen this benchmark or its source",
-}
-
 VERDICTS: Final[dict[str, str]] = {
     "sensitive": "sensitive",
     "equivalent": "equivalent to zero",
@@ -86,9 +75,9 @@ def region_meaning(packet: AuditPacket) -> str:
     return REGIONS[packet["diagnosis"]["region"]].meaning
 
 
-def flag_text(flag: str) -> str:
-    """A flag in words; an unknown one (from a newer release) with its underscores as spaces."""
-    return FLAGS.get(flag, flag.replace("_", " "))
+def flag_title(flag: str) -> str:
+    """A flag's name for people; the reasons hold the sentence with its numbers."""
+    return flag.replace("_", " ")
 
 
 def verdict_text(row: facts.Row) -> str:
