@@ -5,7 +5,7 @@ import evaluate
 
 from evidep.audit.from_predictions import delta_evi_from_predictions, delta_evi_values  # From: evidep[evaluate]
 from evidep.audit.from_texts import delta_evi_from_texts
-from evidep.metric_input import check_labels, check_texts, text_lists
+from evidep.metric_input import check_label_pair, check_labels, check_texts, text_lists
 
 _CITATION = """\
 @misc{shao2026metadata,
@@ -72,12 +72,12 @@ class DeltaEvi(evaluate.Metric):
 
     def add_batch(self, *, predictions=None, references=None, queries=None, evidence=None):
         """Check labels and texts before they are coerced to a feature."""
-        check_labels(references, "references")
         if self.config_name == "reader":
+            check_labels(references, "references")
             evidence = text_lists(evidence, "evidence")
             super().add_batch(queries=check_texts(queries, "queries"), evidence=evidence, references=references)
         else:
-            check_labels(predictions, "predictions")
+            check_label_pair(predictions, references)
             super().add_batch(predictions=predictions, references=references)
 
     def add(self, **example):

@@ -4,7 +4,7 @@ import datasets
 import evaluate
 
 from evidep.audit.from_predictions import mpds_from_predictions  # From: evidep[evaluate]
-from evidep.metric_input import check_labels
+from evidep.metric_input import check_label_pair
 
 _CITATION = """\
 @misc{shao2026metadata,
@@ -62,14 +62,12 @@ class Mpds(evaluate.Metric):
 
     def add_batch(self, *, predictions=None, references=None, **kwargs):
         """Check the labels before they are coerced to a feature."""
-        check_labels(predictions, "predictions")
-        check_labels(references, "references")
+        check_label_pair(predictions, references)
         super().add_batch(predictions=predictions, references=references, **kwargs)
 
     def add(self, *, prediction=None, reference=None, **kwargs):
         """Check the labels before they are coerced to a feature."""
-        check_labels([prediction], "predictions")
-        check_labels([reference], "references")
+        check_label_pair([prediction], [reference])
         super().add(prediction=prediction, reference=reference, **kwargs)
 
     def _compute(

@@ -39,6 +39,15 @@ def check_labels(values: Any, argument: str) -> None:
             raise DataError(f"{argument}[{position}]: expected one kind of label, got both int and str; use one kind")
 
 
+def check_label_pair(predictions: Any, references: Any) -> None:
+    """Check both and refuse int answers beside str labels: turned into strings, none of them might match.
+
+    Raises:
+        DataError: A bad label, or different kinds of label.
+    """
+    label_codes({"predictions": predictions, "references": references})
+
+
 def check_texts(values: Any, argument: str) -> list[str]:
     """Refuse anything but a list of strings.
 
@@ -131,9 +140,7 @@ def shuffled_matrix(shuffled_predictions: Any, n: int) -> np.ndarray[Any, Any]:
     return np.asarray(rows)
 
 
-def metadata_columns(
-    metadata: Any, n: int, argument: str = "metadata"
-) -> dict[str, list[str | None]]:
+def metadata_columns(metadata: Any, n: int, argument: str = "metadata") -> dict[str, list[str | None]]:
     """Metadata given as {column: n values}, every value as a string or None.
 
     Raises:
