@@ -49,17 +49,20 @@ def shorten(text: str, limit: int) -> str:
 
 
 def code(text: object) -> str:
-    """A Markdown code span that holds the text literally, also inside a table cell.
+    """A Markdown code span that holds the text literally: nothing inside is markup, the fence outruns any backticks.
 
-    Inside a code span nothing is markup. Two things need care: backticks (the fence is made longer than any run of
-    them) and the pipe, which ends a table cell even there and becomes a broken bar. HTML comment marks are split by a
-    zero-width space, so that a search for a marker in the file never finds one here.
+    HTML comment marks are split by a zero-width space, so that a search for a marker in the file never finds one here.
     """
-    line = one_line(text).replace("|", "¦") or " "
+    line = one_line(text) or " "
     line = line.replace("<!--", f"<!{_ZERO_WIDTH_SPACE}--").replace("-->", f"--{_ZERO_WIDTH_SPACE}>")
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{_isolated(line)}{pad}{fence}"
+
+
+def cell(text: object) -> str:
+    """A code span for a table cell: the pipe, which ends a cell even inside a code span, becomes a broken bar."""
+    return code(one_line(text).replace("|", "¦"))
 
 
 def prose(text: object) -> str:
@@ -84,6 +87,7 @@ class Quoting:
 
 PLAIN: Final = Quoting(one_line, one_line)
 MARKDOWN: Final = Quoting(code, prose)
+MARKDOWN_CELL: Final = Quoting(cell, prose)
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
