@@ -195,6 +195,11 @@ def test_verdicts() -> None:
     assert inconclusive.items_needed > n
     # A smaller margin turns "equivalent" into what the data show beyond it.
     assert verdict(60, 20, margin=0.001).verdict == "sensitive"
+    # An interval above 0 alone is not enough: here half of the uniform permutations reach the full accuracy.
+    uniform = np.tile(full, (19, 1)) & (np.arange(19) % 2 > 0)[:, None]
+    unsure = verdict(300, 100, correct_uniform=uniform)
+    assert (unsure.verdict, unsure.p_value) == ("inconclusive", 0.5)
+    assert unsure.ci.low > 0
     harmful = verdict(100, 400)
     assert (harmful.verdict, harmful.items_needed) == ("inconclusive", None)
     assert "rises" in str(harmful.reason)

@@ -126,6 +126,15 @@ def test_rounding_noise_decides_ties_one_way_only() -> None:
     assert sums.permutation_mean == pytest.approx((total + sums.diagonal.sum()) / 9)
 
 
+def test_differences_near_the_rounding_error_count() -> None:
+    # Class 1 leads by 2^-48 with donor 1 only; the largest score is 1, so the step of the grid is 2^-50.
+    query = np.array([[1.0, 1.0], [0.5, 0.5]])
+    evidence = np.array([[0.0, 0.0], [0.0, 2.0**-48]])
+    sums = additive_pair_sums(query, evidence, np.array([1, 1]), np.arange(2))
+    np.testing.assert_array_equal(sums.row_mean, [1, 0])
+    np.testing.assert_array_equal(sums.diagonal, [False, True])
+
+
 def test_one_large_cell_and_distinct_texts_with_one_code() -> None:
     # A third of the items has "empty" evidence; its raw variants score differently but share a code.
     rng = np.random.default_rng(3)
