@@ -71,7 +71,7 @@ class SlowPredictor:
         rows = zip(*[column.tolist() for column in columns], strict=True)
         answers = []
         for row in rows:
-            shares = [round(share, 12) for share in self.shares(row, self.chain, self.strength)]
+            shares = self.shares(row, self.chain, self.strength)
             answers.append(shares.index(max(shares)))
         return answers
 
@@ -143,6 +143,12 @@ def test_many_huge_columns_do_not_overflow():
     assert n_cells([np.concatenate([c, c]) for c in columns]) == 5000
     labels = rng.integers(0, 2, 5000)
     assert len(metadata_predictions(columns, labels, [c[:7] for c in columns], 2)) == 7
+
+
+def test_cells_stay_apart_beyond_64_bits():
+    # 5 columns of 2^16 values: in 64-bit arithmetic the first column would be multiplied by 2^64 = 0
+    first, others = np.append(np.arange(1 << 16), 5), np.append(np.arange(1 << 16), 0)
+    assert n_cells([first, others, others, others, others]) == (1 << 16) + 1
 
 
 def test_n_cells_counts_missing_as_a_value():

@@ -174,6 +174,14 @@ def test_ties_survive_rounding():
     assert sign_flip_p([0.1, 0.2, -0.3], [0, 0, 1], seed=0) == 0.75
 
 
+def test_sums_equal_but_for_rounding_are_still_enumerated():
+    # 300 groups of sum 1, each split in three at random: all flipped the same way has chance 2^-300
+    parts = np.random.default_rng(0).dirichlet([1, 1, 1], 300)
+    assert len(np.unique(parts.sum(1))) > 1
+    p_value = sign_flip_p(parts.ravel(), np.repeat(np.arange(300), 3), seed=0)
+    assert p_value == pytest.approx(0.5**300)
+
+
 def test_sign_flip_degenerate():
     assert sign_flip_p(np.zeros(9), seed=0) == 1.0
     assert math.isnan(sign_flip_p([], seed=0))

@@ -224,7 +224,7 @@ def _predict(
     """Predictions of the items after the training ones, worked out once for each distinct finest cell."""
     prior = (np.bincount(labels, minlength=n_classes) + 1.0 / n_classes) / (n_train + 1)
     if not chain:
-        return np.full(n_eval, np.round(prior, 12).argmax(), dtype=np.int64)
+        return np.full(n_eval, prior.argmax(), dtype=np.int64)
     ones = np.ones(n_train)
     tables = [
         sparse.csr_array((ones, (cells[:n_train], labels)), shape=(int(cells.max()) + 1, n_classes)) for cells in chain
@@ -239,5 +239,5 @@ def _predict(
         for cells, table in zip(chain, tables, strict=True):
             counts = table[cells[part]].toarray()
             shares = (counts + strength * shares) / (counts.sum(axis=1, keepdims=True) + strength)
-        answer[start : start + rows] = np.round(shares, 12).argmax(axis=1)
+        answer[start : start + rows] = shares.argmax(axis=1)
     return answer[inverse]
