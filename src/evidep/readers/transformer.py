@@ -1,0 +1,442 @@
+"""The strong rung: pair classifiers, fine-tuned, and asked about index pairs without re-tokenising anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+
+from evidep.errors import CacheError, ReaderError
+from evidep.readers.batching import (
+    Precision,
+    make_accelerator,
+    resolve_precision,
+    unique_pairs,
+)
+from evidep.readers.checkpoint import CheckpointFolder, publish
+from evidep.readers.pairing import (
+    EncodedPairs,
+    encode_pairs,
+    pair_lengths,
+    window,
+)
+from evidep.readers.recipe import FitReport, TrainSettings
+from evidep.readers.scorer import PREPARED, PairScorer
+from evidep.readers.training import fine_tune
+from evidep.readers.truncation import ArmReport, preflight, same_input
+from evidep.readers.weights import (
+    CONTAMINATION,
+    first_line,
+    load_config,
+    load_model,
+    load_tokenizer,
+    quiet,
+    require_transformers,
+    resolve,
+)
+from evidep.types import NULL, Condition, FloatArray, IntArray, PairTable, ReaderInfo
+
+VERSION: Final = 1
+"""Raised when a change makes a reader with equal settings predict otherwise."""
+METADATA: Final = "evidep_reader.json"
+TOKEN_BUDGETS: Final = {"cpu": 2048}
+GPU_TOKENS: Final = 65536
+PAIRS_PER_CALL: Final = {"cpu": 20_000}
+GPU_PAIRS: Final = 500_000
+
+
+class TransformerReader:
+    """A pre-trained encoder, fine-tuned to classify (query, evidence) pairs.
+
+    The query comes first and is never cut; evidence that does not fit is. A missing side is left out (single-text
+    input); EMPTY evidence is a pair with an empty second text.
+
+    Args:
+        name: Name in reports.
+        model: Folder, packaged model or Hub id.
+        revision: Commit or tag on the Hub.
+        max_length: Most tokens of an input; None takes the model's limit.
+        precision: Arithmetic: "auto", "fp32", "bf16" or "fp16".
+        token_budget: Tokens per scoring batch; None chooses by device.
+        new_head: Start from a fresh classification layer although the checkpoint has one.
+        label_map: Checkpoint label to the table's label, for a checkpoint that is already a classifier.
+        contamination: What the pre-training is known to have seen; None looks the model up.
+        licence: Licence of the weights.
+        **recipe: Fields of TrainSettings.
+
+    Attributes:
+        workdir: Folder for checkpoints and finished weights, or None.
+        report: How the last fit went, or None.
+
+    Raises:
+        SettingError: A setting out of its range.
+        MissingExtraError: torch, transformers or accelerate is not installed.
+        ReaderError: The model cannot be found.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "minilm",
+        model: str = "sentence-transformers/all-MiniLM-L6-v2",
+        revision: str | None = None,
+        max_length: int | None = None,
+        precision: Precision = "auto",
+        token_budget: int | None = None,
+        new_head: bool = False,
+        label_map: Mapping[str, str] | None = None,
+        contamination: str | None = None,
+        licence: str | None = None,
+        **recipe: Any,
+    ) -> None:
+        require_transformers(f"the reader {name!r}")
+        self.settings = TrainSettings.of(recipe)
+        self.model_name, self.revision = str(model), revision
+        self.weights = resolve(model, revision)
+        self._asked_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
+        self.new_head, self.label_map = new_head, dict(label_map or {})
+        seen = contamination if contamination is not None else CONTAMINATION.get(str(model))
+        self._info = ReaderInfo(name, "strong", True, seen, licence)
+        self.workdir: Path | None = None
+        self.report: FitReport | None = None
+        self.label_names: tuple[str, ...] | None = None
+        self._columns = np.empty(0, dtype=np.int64)
+        self._model: Any = None
+        self._tokenizer: Any = None
+        self._scorer: PairScorer | None = None
+        self._precision: str | None = None
+        self._cut, self._compared, self._same = np.zeros(2, dtype=np.int64), 0, 0
+
+    @property
+    def info(self) -> ReaderInfo:
+        """What the audit must know of this reader."""
+        return self._info
+
+    @property
+    def trainable(self) -> bool:
+        """Whether `fit` learns anything (epochs=0 uses a finished classifier as it is)."""
+        return self.settings.epochs > 0
+
+    @property
+    def precision(self) -> str:
+        """The arithmetic that is used on this machine."""
+        if self._precision is None:
+            self._precision = resolve_precision(self._asked_precision, _device_type())
+        return self._precision
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens per scoring batch."""
+        return self._asked_budget or TOKEN_BUDGETS.get(_device_type(), GPU_TOKENS)
+
+    @property
+    def pairs_per_call(self) -> int:
+        """How many pairs a call of `scores` should bring: enough to batch well, few enough to lose little to a kill."""
+        return PAIRS_PER_CALL.get(_device_type(), GPU_PAIRS)
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the weights and every setting that changes predictions."""
+        recipe = {key: value for key, value in asdict(self.settings).items() if key != "checkpoint_seconds"}
+        settings = [
+            VERSION, self.weights.digest, self._asked_length, self.precision, self.new_head, self.label_map, recipe,
+        ]  # fmt: skip
+        return f"transformer:{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]}"
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the fitted reader gave one label to every item that the fit checked it on."""
+        return self.report is not None and self.report.collapsed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on fit and scoring, for reports."""
+        found = [f"computed in {self.precision}"]
+        report = self.report
+        if report is not None and self.trainable:
+            found.append(
+                f"fine-tuned on {report.items} items ({report.held_out} held out), {report.world_size} process(es)"
+            )
+            if report.note:
+                found.append(f"no early stopping: {report.note}")
+            if report.collapsed:
+                found.append("collapsed: one label for every item checked")
+        if self._cut[1]:
+            found.append(f"truncated: {self._cut[0] / self._cut[1]:.1%} of the pairs scored")
+        if self._same:
+            found.append(f"{self._same / self._compared:.1%} of the swapped pairs are unchanged after truncation")
+        return tuple(found)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_scorer": None}  # it holds the process group, which cannot be copied
+
+    def fit(self, train: PairTable, *, seed: int) -> Self:
+        """Fine-tune on true pairs, or on one side alone where the table lacks the other.
+
+        With `workdir` set, a finished fit found there is loaded, and an interrupted one is continued.
+
+        Raises:
+            ReaderError: An empty table or one label only, nan loss, out of memory, a damaged checkpoint, or a
+                checkpoint whose labels are not the table's.
+        """
+        counts = np.bincount(train.labels, minlength=train.n_classes)
+        if self.trainable and (counts > 0).sum() < 2:
+            raise ReaderError(
+                f"reader {self.info.name}: the train table has {len(train)} items of {int((counts > 0).sum())} "
+                "label(s); a reader needs items of at least two"
+            )
+        if not self.trainable and self._model is not None and self.label_names == train.label_names:
+            return self
+        key = self._fit_key(train, seed)
+        folder = None if self.workdir is None else Path(self.workdir) / key[:24]
+        accelerator = make_accelerator(self.precision)
+        if folder is not None and (folder / "finished").is_dir():
+            self._read(folder / "finished", key)
+            return self
+        self._load_base(train.label_names, seed)
+        self.label_names = train.label_names
+        if self.trainable:
+            encoded = encode_pairs(self._tokenizer, train, self._window())
+            checkpoints = None if folder is None else CheckpointFolder(folder / "checkpoints", key)
+            self.report = fine_tune(
+                self._model,
+                encoded,
+                train.labels,
+                train.components,
+                self.settings,
+                seed=seed,
+                accelerator=accelerator,
+                logits=self._logits,
+                score=lambda model, rows: self._score_rows(model, accelerator, encoded, rows),
+                typed=self._typed,
+                checkpoints=checkpoints,
+            )
+        for attribute in PREPARED:
+            self._model.__dict__.pop(attribute, None)
+        self._model.eval()
+        if folder is not None:
+            if accelerator.is_main_process:
+                self._write(folder / "finished", key)
+                CheckpointFolder(folder / "checkpoints", key).clear()
+            accelerator.wait_for_everyone()
+        return self
+
+    def encode(self, table: PairTable) -> EncodedPairs:
+        """Tokenise each distinct text of the table once.
+
+        Raises:
+            ReaderError: The reader is not fitted, or for other labels than the table's.
+        """
+        if self.label_names is None:
+            raise ReaderError(f"reader {self.info.name} is not fitted; call fit(train, seed=...) or load(folder) first")
+        if self.label_names != table.label_names:
+            raise ReaderError(
+                f"reader {self.info.name} was fitted for labels {list(self.label_names)}, the table has "
+                f"{list(table.label_names)}; build both tables with one label order"
+            )
+        return encode_pairs(self._tokenizer, table, self._window())
+
+    def scores(self, encoded: EncodedPairs, rows: IntArray, donors: IntArray) -> FloatArray:
+        """Logits [len(rows), C]: each distinct pair is scored once, on this or on many processes.
+
+        Raises:
+            ReaderError: No room for evidence, memory runs out, or truncation leaves every swapped pair as it was.
+        """
+        if self._model is None:
+            raise ReaderError(f"reader {self.info.name} is not fitted; call fit(train, seed=...) or load(folder) first")
+        rows, donors = np.asarray(rows, dtype=np.int64), np.asarray(donors, dtype=np.int64)
+        query, evidence = encoded.texts(rows, donors)
+        self._count(encoded, rows, donors, query, evidence)
+        pairs = unique_pairs(query, evidence)
+        if self._scorer is None:
+            accelerator = make_accelerator(self.precision)
+            self._scorer = PairScorer(self._model, accelerator, self.precision, self.token_budget, self._typed)
+        return self._scorer.logits(encoded, pairs.query, pairs.evidence)[:, self._columns][pairs.of]
+
+    def preflight(self, encoded: EncodedPairs, conditions: Sequence[Condition]) -> tuple[ArmReport, ...]:
+        """Share of truncated pairs per condition, and proof that shuffled arms differ from the full one.
+
+        Raises:
+            ReaderError: A shuffle arm whose every movable pair is unchanged after truncation.
+        """
+        return preflight(encoded, conditions)
+
+    def save(self, folder: str | Path, *, card: str | None = None) -> None:
+        """Write a folder that `AutoModelForSequenceClassification` and `pipeline` open, with `card` as its README.md.
+
+        Raises:
+            ReaderError: The reader is not fitted.
+            CacheError: The folder cannot be written.
+        """
+        if self._model is None:
+            raise ReaderError(f"reader {self.info.name} is not fitted: there is nothing to save")
+        self._write(Path(folder), None)
+        if card is not None:
+            (Path(folder) / "README.md").write_text(card, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> TransformerReader:
+        """The reader that `save` wrote, as it is: `fit` leaves it unchanged (epochs=0).
+
+        Raises:
+            ReaderError: The folder is no saved reader, or is damaged.
+        """
+        values = _read_metadata(Path(folder))
+        reader = cls(**{**values["settings"], "model": str(folder), "epochs": 0})
+        reader._info = replace(reader._info, contamination=values["contamination"])
+        reader._read(Path(folder), None)
+        return reader
+
+    def _count(
+        self, encoded: EncodedPairs, rows: IntArray, donors: IntArray, query: IntArray, evidence: IntArray
+    ) -> None:
+        self._cut += ((pair_lengths(encoded, query, evidence)[2] > 0).sum(), len(rows))
+        true = np.where(rows >= 0, encoded.evidence_index[np.maximum(rows, 0)], NULL)
+        swapped = np.flatnonzero((rows >= 0) & (donors >= 0) & (true >= 0) & (evidence >= 0) & (evidence != true))
+        same = int(same_input(encoded, rows[swapped], donors[swapped]).sum())
+        if same == len(swapped) >= 10:
+            raise ReaderError(
+                f"after truncation to max_length={encoded.max_length} all {same} swapped pairs equal the pairs with "
+                "the true evidence, so the shuffle tests nothing; raise max_length"
+            )
+        self._compared, self._same = self._compared + len(swapped), self._same + same
+
+    def _score_rows(self, model: Any, accelerator: Any, encoded: EncodedPairs, rows: IntArray) -> FloatArray:
+        scorer = PairScorer(model, accelerator, self.precision, self.token_budget, self._typed)
+        return scorer.logits(encoded, *encoded.texts(rows, rows))[:, self._columns]
+
+    def _logits(self, model: Any, inputs: dict[str, Any]) -> Any:
+        return model(**inputs).logits[:, self._columns.tolist()]
+
+    @property
+    def _typed(self) -> bool:
+        return "token_type_ids" in self._tokenizer.model_input_names
+
+    def _window(self) -> int:
+        return window(self._tokenizer, self._model.config, self._asked_length)
+
+    def _fit_key(self, train: PairTable, seed: int) -> str:
+        parts = [self.fingerprint, train.fingerprint, seed, train.label_names]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _load_base(self, label_names: tuple[str, ...], seed: int) -> None:
+        import torch
+
+        self._tokenizer = load_tokenizer(self.weights)
+        config = load_config(self.weights)
+        classifier = any(str(a).endswith("ForSequenceClassification") for a in config.architectures or ())
+        if classifier and not self.new_head:
+            self._columns = match_labels(config.id2label, label_names, self.label_map, self.model_name)
+            self._model = load_model("AutoModelForSequenceClassification", self.weights)
+        elif not self.trainable:
+            raise ReaderError(
+                f"epochs=0 needs a checkpoint that is already a classifier; {self.model_name!r} has no classification "
+                "layer: set epochs to at least 1"
+            )
+        else:
+            self._columns = np.arange(len(label_names))
+            with torch.random.fork_rng():
+                torch.manual_seed(int(np.random.SeedSequence([seed, 0x4EAD]).generate_state(1)[0]))
+                self._model = load_model(
+                    "AutoModelForSequenceClassification",
+                    self.weights,
+                    num_labels=len(label_names),
+                    id2label=dict(enumerate(label_names)),
+                    label2id={name: at for at, name in enumerate(label_names)},
+                    problem_type="single_label_classification",
+                    ignore_mismatched_sizes=True,
+                )
+        if self._model.config.pad_token_id is None:
+            self._model.config.pad_token_id = self._tokenizer.pad_token_id
+        self._scorer, self.report = None, None
+
+    def _write(self, folder: Path, key: str | None) -> None:
+        partial = folder.with_name(f".{folder.name}-partial-{os.getpid()}")
+        values = {
+            "version": VERSION,
+            "key": key,
+            "settings": {
+                "name": self.info.name,
+                "max_length": self._asked_length,
+                "precision": self._asked_precision,
+                "token_budget": self._asked_budget,
+                "licence": self.info.licence,
+                **asdict(self.settings),
+            },
+            "base": self.weights.digest,
+            "base_model": self.model_name,
+            "contamination": self.info.contamination,
+            "label_names": self.label_names,
+            "columns": self._columns.tolist(),
+            "report": None if self.report is None else self.report.as_dict(),
+        }
+        try:
+            partial.mkdir(parents=True, exist_ok=True)
+            with quiet():
+                self._model.save_pretrained(partial)
+                self._tokenizer.save_pretrained(partial)
+            (partial / METADATA).write_text(json.dumps(values, indent=1), encoding="utf-8")
+            publish(partial, folder)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise CacheError(f"reader folder {folder}: cannot be written ({first_line(error)})") from error
+
+    def _read(self, folder: Path, key: str | None) -> None:
+        values = _read_metadata(folder)
+        if key is not None and values["key"] != key:
+            raise ReaderError(f"{folder} holds another reader's fit; use another workdir or delete it")
+        weights = resolve(folder)
+        self._tokenizer = load_tokenizer(weights)
+        self._model = load_model("AutoModelForSequenceClassification", weights)
+        self.label_names = tuple(values["label_names"])
+        self._columns = np.array(values["columns"], dtype=np.int64)
+        self.report = None if values["report"] is None else FitReport.from_dict(values["report"])
+        self._scorer = None
+
+
+def match_labels(
+    id2label: Mapping[int, str], label_names: Sequence[str], label_map: Mapping[str, str], model: str
+) -> IntArray:
+    """For each of the table's labels, the checkpoint's output of that name (case, spaces and dashes ignored).
+
+    Raises:
+        ReaderError: The names do not match one to one.
+    """
+    offered = {_plain(label_map.get(name, name)): int(at) for at, name in id2label.items()}
+    wanted = [_plain(name) for name in label_names]
+    if len(offered) != len(id2label) or sorted(offered) != sorted(wanted):
+        raise ReaderError(
+            f"labels of the checkpoint {model!r} ({', '.join(id2label.values())}) do not match the data's "
+            f"({', '.join(label_names)}); give label_map={{checkpoint label: data label}} or new_head=True"
+        )
+    return np.array([offered[name] for name in wanted], dtype=np.int64)
+
+
+def _plain(label: str) -> str:
+    return "".join(str(label).casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _read_metadata(folder: Path) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        missing = [key for key in ("settings", "label_names", "columns", "report", "key") if key not in values]
+        if missing:
+            raise ValueError(f"{METADATA} lacks {missing[0]}")
+    except (OSError, ValueError) as error:
+        raise ReaderError(
+            f"{folder} is no saved reader ({first_line(error)}); give a folder that save() wrote"
+        ) from error
+    return values
+
+
+def _device_type() -> str:
+    from accelerate import PartialState
+
+    return str(PartialState().device.type)
