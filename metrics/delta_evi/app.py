@@ -1,4 +1,7 @@
-"""Space of the metric: a csv of answers in, ΔEvi out. (evaluate's own widget does not run with gradio 6.)"""
+"""Space of the metric: a csv of answers in, ΔEvi out.
+
+evaluate's own widget does not run with gradio 6.
+"""
 
 import csv
 

@@ -33,11 +33,11 @@ Args (default configuration: answers that you already have):
 Args (configuration "reader": the whole job from texts):
     queries, evidence, references (lists): the items.
     reader (str): registry name, default "tfidf_lr".
-    train (dict of lists, optional): queries, evidence, references to fit on; without it the reader is fitted out of fold.
+    train (dict of lists, optional): queries, evidence, references to fit on; without it the fit is out of fold.
     k, seed, shuffle, groups, alpha, margin: as in `evidep audit`.
 Returns:
-    delta_evi, accuracy_full, accuracy_shuffled (K values), sd_population, p_value, ci ([low, high]), verdict (sensitive,
-    equivalent, inconclusive or not_applicable), standard_error, minimum_detectable_effect, reason.
+    delta_evi, accuracy_full, accuracy_shuffled (K values), sd_population, p_value, ci ([low, high]), verdict
+    (sensitive, equivalent, inconclusive, not_applicable), standard_error, minimum_detectable_effect, reason.
     "reader" adds exact, region, reasons and packet.
     Any keyword argument of the mpds module is accepted and ignored, so that evaluate.combine can serve both.
 Examples:

@@ -65,7 +65,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(tmp_path, monkeypatch):
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(np, "savez", no_space)
-    with pytest.raises(CacheError, match="No space left on device.*cells written before are kept"):
+    with pytest.raises(CacheError, match=r"No space left on device.*cells written before are kept"):
         store.put("bb22", {"x": np.arange(3)})
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["aa11.npz"]
     assert store.get("aa11") is not None

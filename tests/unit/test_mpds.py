@@ -76,6 +76,32 @@ class SlowPredictor:
         return answers
 
 
+class LiteralPredictor:
+    """Commonest label of the cell; unseen cells drop the finest column; ties go to what the coarser cell prefers."""
+
+    def __init__(self, columns, labels, n_classes, order):
+        self.n_classes, self.order = n_classes, order
+        self.rows = list(zip(*[column.tolist() for column in columns], strict=True))
+        self.labels = labels.tolist()
+
+    def votes(self, row, depth):
+        key = [row[k] for k in self.order[:depth]]
+        same = [
+            label for r, label in zip(self.rows, self.labels, strict=True) if [r[k] for k in self.order[:depth]] == key
+        ]
+        return [same.count(c) for c in range(self.n_classes)]
+
+    def predict(self, columns):
+        answers = []
+        for row in zip(*[column.tolist() for column in columns], strict=True):
+            left = list(range(self.n_classes))
+            for depth in range(len(self.order), -1, -1):
+                votes = self.votes(row, depth)
+                left = [c for c in left if votes[c] == max(votes[c] for c in left)]
+            answers.append(left[0])
+        return answers
+
+
 @pytest.mark.parametrize("case", range(25))
 def test_predictions_follow_the_declared_rule(case):
     rng = np.random.default_rng(case)
@@ -84,7 +110,9 @@ def test_predictions_follow_the_declared_rule(case):
     labels = np.where(rng.random(n) < 0.5, (columns[0] + 1) % n_classes, rng.integers(0, n_classes, n))
     held_out = [rng.integers(-1, 9, 30) for _ in range(m)]
     slow = SlowPredictor(columns, labels, n_classes)
-    assert metadata_predictions(columns, labels, held_out, n_classes).tolist() == slow.predict(held_out)
+    assert metadata_predictions(columns, labels, held_out, n_classes, "smoothed").tolist() == slow.predict(held_out)
+    literal = LiteralPredictor(columns, labels, n_classes, slow.order())
+    assert metadata_predictions(columns, labels, held_out, n_classes).tolist() == literal.predict(held_out)
 
 
 def test_commonest_label_of_the_cell():
@@ -110,7 +138,7 @@ def test_a_cell_seen_once_does_not_outvote_a_decided_coarser_cell():
     labels = np.where(rng.random(2000) < 0.9, source, 1 - source)
     held_source = rng.integers(0, 2, 2000)
     held_id = rng.permutation(2000)  # known ids, whose single training label is noise for the new item
-    predictions = metadata_predictions([identifier, source], labels, [held_id, held_source], 2)
+    predictions = metadata_predictions([identifier, source], labels, [held_id, held_source], 2, "smoothed")
     assert np.mean(predictions == held_source) > 0.99
 
 
@@ -119,7 +147,7 @@ def test_pure_noise_columns_predict_the_majority():
     columns = [rng.integers(0, 300, 3000) for _ in range(3)]
     labels = (rng.random(3000) < 0.3).astype(int)
     held_out = [rng.integers(0, 300, 1000) for _ in range(3)]
-    assert np.mean(metadata_predictions(columns, labels, held_out, 2)) < 0.02
+    assert np.mean(metadata_predictions(columns, labels, held_out, 2, "smoothed")) < 0.02
 
 
 def test_metadata_that_decide_the_label_are_found_among_eight_columns():
@@ -182,7 +210,7 @@ def test_real_metadata(real_data):
     year = np.array([int(row["YEAR"]) if row["YEAR"] else -1 for row in rows])
     labels = np.array([names.index(row["label"]) for row in rows])
     train = np.array([row["split"] == "train" for row in rows])
-    predictions = metadata_predictions([year[train]], labels[train], [year[~train]], len(names))
+    predictions = metadata_predictions([year[train]], labels[train], [year[~train]], len(names), "smoothed")
     majority = np.bincount(labels[train]).argmax()
     assert np.mean(predictions == labels[~train]) >= np.mean(labels[~train] == majority) - 0.01
     literal = defaultdict(Counter)
@@ -312,4 +340,10 @@ def test_every_small_table_is_predicted_as_declared():
     for labels in itertools.product(range(2), repeat=4):
         gold = np.array(labels)
         expected = SlowPredictor([column], gold, 2).predict([np.array([0, 1, 5])])
-        assert metadata_predictions([column], gold, [np.array([0, 1, 5])], 2).tolist() == expected
+        held_out = [np.array([0, 1, 5])]
+        assert metadata_predictions([column], gold, held_out, 2, "smoothed").tolist() == expected
+        # By hand: cell 0 votes with items 0 to 2, cell 1 with item 3, an unseen cell takes the commonest of all four.
+        first, everything = labels[:3], labels
+        majority = int(sum(everything) > 2)
+        by_hand = [int(sum(first) >= 2), labels[3], majority]
+        assert metadata_predictions([column], gold, held_out, 2).tolist() == by_hand

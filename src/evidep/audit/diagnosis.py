@@ -40,8 +40,12 @@ def diagnose_results(results: AuditResults) -> Diagnosis:
 
 
 def denominator(results: AuditResults) -> ReaderResult:
-    """The reader whose accuracy is the denominator of MPDS: the most accurate one that works."""
-    return max(results.readers, key=lambda result: (result.works.works, float(result.correct.mean())))
+    """The reader whose accuracy is the denominator of MPDS: the most accurate one that reads the texts and works."""
+
+    def rank(result: ReaderResult) -> tuple[bool, bool, float]:
+        return result.info.strength != "baseline", result.works.works, float(result.correct.mean())
+
+    return max(results.readers, key=rank)
 
 
 def key(result: ReaderResult) -> str:

@@ -255,7 +255,7 @@ class ReaderRun:
                 uniform[changed] = classes[extra : extra + len(changed)]
                 extra += len(changed)
                 arrays["uniform_predictions"] = smallest_integers(uniform)
-            if log_probability:
+            if log_probability and getattr(self.reader, "probabilistic", True):
                 logits = scores[part] - scores[part].max(axis=1, keepdims=True)
                 gold = np.take_along_axis(logits, self._table.labels[:, None], axis=1)[:, 0]
                 arrays["log_probability"] = gold - np.log(np.exp(logits).sum(axis=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,8 @@ from evidep.types import FloatArray, IntArray
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Back-off strengths to choose from: how many items of its own a cell needs to outweigh the coarser cell around it."""
 
+MetadataRule = Literal["majority", "smoothed"]
+_BARELY = 2.0**-30  # only decides between equal counts
 _ELEMENTS = 1 << 22
 _TIE = 1e-12
 
@@ -35,21 +38,27 @@ def metadata_predictions(
     train_labels: ArrayLike,
     eval_columns: Sequence[ArrayLike],
     n_classes: int,
+    rule: MetadataRule = "majority",
 ) -> IntArray:
     """Predict each evaluation item's label from its metadata alone, as learnt on the training items.
 
-    The prediction is the commonest training label of the item's metadata cell, with a chain of ever coarser cells
-    behind it, down to no column at all (the training majority). Every choice is made on the training items alone, is
-    deterministic, and reads ("loss" is the leave-one-out log-loss on the training items):
+    "majority" is the metadata-majority predictor of MPDS: the commonest training label of the item's metadata cell. An
+    unseen cell backs off to ever smaller sets of columns, down to none (the training majority); equal counts go to the
+    label that the smaller set prefers, then to the smaller label.
+
+    "smoothed" is the stronger predictor that a cautious reader would build from the same columns; it is no part of MPDS.
+
+    Every choice is made on the training items alone, is deterministic, and reads ("loss" is the leave-one-out log-loss
+    on the training items):
 
     - Order of the chain, from coarse to fine. It starts with the pair of columns of least loss, the better of the two
       first, or with the best single column where no pair is better; then the column of least loss is added, until all
       are in (ties: the earlier column). At most m^2 subsets of m columns are looked at.
-    - Small cells. A cell seen once is a noisy vote, so label shares are smoothed towards the coarser cell:
+    - Small cells, smoothed rule only. A cell seen once is a noisy vote, so label shares are smoothed towards the coarser cell:
       P(label | cell) = (count + strength * P(label | coarser cell)) / (items + strength). An unseen cell thus takes
       the answer of the coarser one. At strengths 0.5 and 1 a seen cell nearly always answers its commonest label;
       higher ones let a decided coarser cell outvote a few items.
-    - How fine and how strong. The number of columns, from none to all, and the strength, from `STRENGTHS`, are those
+    - How fine and how strong, smoothed rule only. The number of columns, from none to all, and the strength, from `STRENGTHS`, are those
       of least loss (ties: more columns, then the smaller strength). So an identifier, which repeats nothing, is not
       used, and neither is noise.
     - Equal shares go to the smaller label.
@@ -59,6 +68,7 @@ def metadata_predictions(
         train_labels: [n_train] labels in [0, n_classes).
         eval_columns: m arrays [n_eval], coded alike.
         n_classes: Number of classes C.
+        rule: How cells vote, see above.
 
     Returns:
         [n_eval] predicted labels.
@@ -85,12 +95,18 @@ def metadata_predictions(
         return np.empty(0, dtype=np.int64)
     order = _order([column[:n_train] for column in columns], labels, n_classes)
     chain = [_cells([columns[k] for k in order[: depth + 1]]) for depth in range(len(order))]
-    depth, strength = _depth_and_strength([cells[:n_train] for cells in chain], labels, n_classes)
+    depth, strength = len(chain), _BARELY
+    if rule == "smoothed":
+        depth, strength = _depth_and_strength([cells[:n_train] for cells in chain], labels, n_classes)
     return _predict(chain[:depth], labels, n_train, len(held_out[0]), n_classes, strength)
 
 
 def metadata_predictions_out_of_fold(
-    columns: Sequence[ArrayLike], labels: ArrayLike, folds: ArrayLike, n_classes: int
+    columns: Sequence[ArrayLike],
+    labels: ArrayLike,
+    folds: ArrayLike,
+    n_classes: int,
+    rule: MetadataRule = "majority",
 ) -> IntArray:
     """`metadata_predictions` without a training split: each fold is predicted from the items of all other folds.
 
@@ -99,6 +115,7 @@ def metadata_predictions_out_of_fold(
         labels: [n] labels in [0, n_classes).
         folds: [n] fold of each item. Items that belong together must share a fold.
         n_classes: Number of classes C.
+        rule: How cells vote, as in `metadata_predictions`.
 
     Raises:
         DataError: As in `metadata_predictions`, or if there are fewer than two folds.
@@ -117,6 +134,7 @@ def metadata_predictions_out_of_fold(
             gold[~held_out],
             [column[held_out] for column in arrays],
             n_classes,
+            rule,
         )
     return predictions
 
