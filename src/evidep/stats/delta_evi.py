@@ -10,7 +10,7 @@ import numpy as np
 from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, check_margin, codes, group_codes
 from evidep.stats.equivalence import items_to_settle, minimum_detectable_effect, tost
-from evidep.stats.exact import PairSums
+from evidep.stats.pair_sums import PairSums
 from evidep.stats.paired import sign_flip_p
 from evidep.stats.resampling import MIN_GROUPS, ClusterError, cluster_error, cluster_weights, t_interval
 from evidep.types import BoolArray, DeltaEvi, FloatArray, IntArray, Interval

@@ -9,40 +9,15 @@ visited), and for bilinear readers (unique queries times unique evidence texts, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from evidep.errors import DataError, ReaderError, SettingError
 from evidep.stats.dominance import correct_counts, to_grid
+from evidep.stats.pair_sums import PairSums, cell_numbers, from_sums, group_sizes, inverse, kinds, ratio
 from evidep.types import BoolArray, FloatArray, IntArray
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairSums:
-    """Sums over the n x n matrix h of one reader, enough for the exact ΔEvi and its standard error.
-
-    Attributes:
-        diagonal: [n] h(i, i): right on the own evidence.
-        row_mean: [n] mean of h(i, j) over the allowed donors j of i, in [0, 1]; nan where there is none.
-        column_mean: [n] mean of h(i, j) over the items i for which j is an allowed donor; nan where there is none.
-        donor_effect: [n] sum of (h(i, j) - row_mean_i) / n_donors_i over the items i for which j is an allowed donor:
-            what item j, as a donor, adds to the sum of the row means. 0 where there is none. Sums to 0 over all j.
-        n_donors: [n] number of allowed donors of i (and of items for which i is an allowed donor: the relation is
-            symmetric, except for donor sets).
-        permutation_mean: Mean accuracy of the items that have a donor, over all permutations within strata, donors of
-            equal text included; nan where no item has one, and for donor sets.
-        permutation_sd: SD of that accuracy over all these permutations (Hoeffding 1951, Ann. Math. Statist. 22:
-            Var(sum_i h(i, pi(i))) = sum d^2 / (n - 1) with d = h doubly centred; strata add up).
-    """
-
-    diagonal: BoolArray
-    row_mean: FloatArray
-    column_mean: FloatArray
-    donor_effect: FloatArray
-    n_donors: IntArray
-    permutation_mean: float
-    permutation_sd: float
+__all__ = ["PairSums", "additive_pair_sums", "donor_set_sums", "matrix_pair_sums", "outer_pair_sums"]
 
 
 def additive_pair_sums(
@@ -79,21 +54,19 @@ def additive_pair_sums(
         return _additive_by_blocks(query_scores, evidence_scores, labels, codes, strata)
     query_grid, evidence_grid = to_grid(query_scores, evidence_scores)
 
-    cells = _cells(codes, strata)
-    n_donors = _sizes(strata) - _sizes(cells)
-    weights = _inverse(n_donors)
+    cells = cell_numbers(codes, strata)
+    n_donors = group_sizes(strata) - group_sizes(cells)
+    weights = inverse(n_donors)
     rows, columns, weighted = correct_counts(query_grid, evidence_grid, labels, strata, weights)
     diagonal = np.argmax(query_grid + evidence_grid, axis=1) == labels
     same_rows, same_columns = diagonal.astype(np.int64), diagonal.astype(np.int64)
-    shared = np.flatnonzero(_sizes(cells) > 1)
+    shared = np.flatnonzero(group_sizes(cells) > 1)
     if len(shared):
         _, cell = np.unique(cells[shared], return_inverse=True)
         same_rows[shared], same_columns[shared], _ = correct_counts(
             query_grid[shared], evidence_grid[shared], labels[shared], cell, weights[shared]
         )
-    return _from_sums(
-        diagonal, rows, columns, same_rows, same_columns, weighted - same_columns * weights, cells, strata
-    )
+    return from_sums(diagonal, rows, columns, same_rows, same_columns, weighted - same_columns * weights, cells, strata)
 
 
 def _additive_by_blocks(
@@ -148,12 +121,12 @@ def outer_pair_sums(
     n = len(labels)
     for name, index in (("evidence_index", evidence_index), ("query_index", query_index)):
         _check_integers(name, index, n)
-    cells = _cells(codes, strata)
-    n_donors = _sizes(strata) - _sizes(cells)
+    cells = cell_numbers(codes, strata)
+    n_donors = group_sizes(strata) - group_sizes(cells)
     # Items of one row kind have equal rows of h and equal allowed donors; those of one donor kind have equal columns.
-    row_item, row_kind, row_count = _kinds(strata, query_index, labels, codes)
-    donor_item, donor_kind, donor_count = _kinds(strata, evidence_index, codes)
-    row_weight = _inverse(n_donors)[row_item] * row_count
+    row_item, row_kind, row_count = kinds(strata, query_index, labels, codes)
+    donor_item, donor_kind, donor_count = kinds(strata, evidence_index, codes)
+    row_weight = inverse(n_donors)[row_item] * row_count
     rows, same_rows = np.zeros((2, len(row_item)))
     columns, same_columns, weighted = np.zeros((3, len(donor_item)))
     diagonal = np.zeros(n, dtype=bool)
@@ -183,7 +156,7 @@ def outer_pair_sums(
             columns[d] += row_count[r] @ right
             same_columns[d] += row_count[r] @ same
             weighted[d] += row_weight[r] @ (right - same)
-    return _from_sums(
+    return from_sums(
         diagonal,
         rows[row_kind].astype(np.int64),
         columns[donor_kind].astype(np.int64),
@@ -210,11 +183,11 @@ def matrix_pair_sums(h: BoolArray, evidence_codes: IntArray, strata: IntArray | 
         raise DataError(f"h: expected a square bool matrix, got shape {h.shape} of {h.dtype}")
     n = len(h)
     _, codes, strata = _checked(np.zeros(n, np.int64), evidence_codes, strata)
-    cells = _cells(codes, strata)
+    cells = cell_numbers(codes, strata)
     right = h & (strata[:, None] == strata)
     same = right & (codes[:, None] == codes)
-    weights = _inverse(_sizes(strata) - _sizes(cells))
-    return _from_sums(
+    weights = inverse(group_sizes(strata) - group_sizes(cells))
+    return from_sums(
         np.diagonal(h).copy(),
         right.sum(axis=1),
         right.sum(axis=0),
@@ -250,106 +223,18 @@ def donor_set_sums(correct: BoolArray, donors: IntArray, diagonal: BoolArray) ->
     present = donors >= 0
     right = correct & present
     n_donors = present.sum(axis=1)
-    row_mean = _ratio(right.sum(axis=1), n_donors)
+    row_mean = ratio(right.sum(axis=1), n_donors)
     at = donors[present]
-    effect = (right - np.nan_to_num(row_mean)[:, None]) * _inverse(n_donors)[:, None]
+    effect = (right - np.nan_to_num(row_mean)[:, None]) * inverse(n_donors)[:, None]
     return PairSums(
         diagonal=diagonal.astype(bool),
         row_mean=row_mean,
-        column_mean=_ratio(np.bincount(at, weights=right[present], minlength=n), np.bincount(at, minlength=n)),
+        column_mean=ratio(np.bincount(at, weights=right[present], minlength=n), np.bincount(at, minlength=n)),
         donor_effect=np.bincount(at, weights=effect[present], minlength=n).astype(np.float64),
         n_donors=n_donors,
         permutation_mean=float("nan"),
         permutation_sd=float("nan"),
     )
-
-
-def _from_sums(
-    diagonal: BoolArray,
-    rows: IntArray,
-    columns: IntArray,
-    same_rows: IntArray,
-    same_columns: IntArray,
-    weighted_columns: FloatArray,
-    cells: IntArray,
-    strata: IntArray,
-) -> PairSums:
-    """Means from sums: `same_*` over donors of equal evidence, `weighted_columns` = sum of h / n_donors over others."""
-    n_donors = _sizes(strata) - _sizes(cells)
-    row_mean = _ratio(rows - same_rows, n_donors)
-    share = np.nan_to_num(row_mean) * _inverse(n_donors)
-    expected = np.bincount(strata, weights=share)[strata] - np.bincount(cells, weights=share)[cells]
-    mean, sd = _permutation_moments(rows, columns, strata, n_donors > 0)
-    return PairSums(
-        diagonal=diagonal,
-        row_mean=row_mean,
-        column_mean=_ratio(columns - same_columns, n_donors),
-        donor_effect=np.where(n_donors > 0, weighted_columns - expected, 0.0),
-        n_donors=n_donors,
-        permutation_mean=mean,
-        permutation_sd=sd,
-    )
-
-
-def _permutation_moments(
-    rows: IntArray, columns: IntArray, strata: IntArray, movable: BoolArray
-) -> tuple[float, float]:
-    """Mean and SD of the accuracy over all permutations within strata, in exact integers up to the last division."""
-    n = int(movable.sum())
-    if n == 0:
-        return float("nan"), float("nan")
-    order = np.argsort(strata[movable], kind="stable")
-    starts = np.flatnonzero(np.diff(strata[movable][order], prepend=-1))
-    size = np.diff(starts, append=n).astype(object)
-    total = np.add.reduceat(rows[movable][order], starts).astype(object)
-    squares = sum(_sum_of_squares(sums[movable][order], starts) for sums in (rows, columns))
-    # sum d^2 = T - (sum R^2 + sum C^2) / m + T^2 / m^2, since h^2 = h; here times m^2.
-    scaled = size * size * total - size * squares + total * total
-    variance = sum(float(s) / float(m * m * (m - 1)) for s, m in zip(scaled, size, strict=True))
-    mean = sum(float(t) / float(m) for t, m in zip(total, size, strict=True)) / n
-    return mean, float(np.sqrt(variance)) / n
-
-
-def _sum_of_squares(sums: IntArray, starts: IntArray) -> IntArray:
-    """Per-stratum sums of squares as Python integers; split in two so that ten million items do not overflow int64."""
-    upper = np.add.reduceat(sums * (sums >> 16), starts).astype(object)
-    result: IntArray = upper * 65536 + np.add.reduceat(sums * (sums & 65535), starts).astype(object)
-    return result
-
-
-def _kinds(*keys: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Distinct tuples in lexicographic order: one item of each, the kind of each item, and the number of items."""
-    order = np.lexsort(keys[::-1])
-    new = np.zeros(len(order), dtype=bool)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[order][1:] != key[order][:-1]
-    kind = np.empty(len(order), dtype=np.int64)
-    kind[order] = np.cumsum(new) - 1
-    return order[new], kind, np.bincount(kind)
-
-
-def _cells(codes: IntArray, strata: IntArray) -> IntArray:
-    """Number of each item's (stratum, evidence) combination: items of one cell are no donors to each other."""
-    return _kinds(strata, codes)[1]
-
-
-def _sizes(groups: IntArray) -> IntArray:
-    """Number of items in each item's group."""
-    sizes: IntArray = np.bincount(groups)[groups]
-    return sizes
-
-
-def _inverse(counts: IntArray) -> FloatArray:
-    """1 / count, and 0 where the count is 0."""
-    return _ratio(np.ones(len(counts)), counts, undefined=0.0)
-
-
-def _ratio(numerator: IntArray | FloatArray, denominator: IntArray, undefined: float = np.nan) -> FloatArray:
-    """Numerator / denominator, `undefined` where the denominator is 0."""
-    result = np.full(len(denominator), undefined)
-    np.divide(numerator, denominator, out=result, where=denominator > 0)
-    return result
 
 
 def _right(scores: FloatArray, query_of: IntArray, labels: IntArray) -> BoolArray:
