@@ -46,7 +46,7 @@ def metadata_predictions(
     unseen cell backs off to ever smaller sets of columns, down to none (the training majority); equal counts go to the
     label that the smaller set prefers, then to the smaller label.
 
-    "smoothed" is the stronger predictor that a cautious reader would build from the same columns; it is no part of MPDS.
+    "smoothed" is the stronger predictor that one can build from the same columns; it is no part of MPDS.
 
     Every choice is made on the training items alone, is deterministic, and reads ("loss" is the leave-one-out log-loss
     on the training items):
@@ -54,13 +54,13 @@ def metadata_predictions(
     - Order of the chain, from coarse to fine. It starts with the pair of columns of least loss, the better of the two
       first, or with the best single column where no pair is better; then the column of least loss is added, until all
       are in (ties: the earlier column). At most m^2 subsets of m columns are looked at.
-    - Small cells, smoothed rule only. A cell seen once is a noisy vote, so label shares are smoothed towards the coarser cell:
-      P(label | cell) = (count + strength * P(label | coarser cell)) / (items + strength). An unseen cell thus takes
-      the answer of the coarser one. At strengths 0.5 and 1 a seen cell nearly always answers its commonest label;
-      higher ones let a decided coarser cell outvote a few items.
-    - How fine and how strong, smoothed rule only. The number of columns, from none to all, and the strength, from `STRENGTHS`, are those
-      of least loss (ties: more columns, then the smaller strength). So an identifier, which repeats nothing, is not
-      used, and neither is noise.
+    - Small cells, smoothed rule only. A cell seen once is a noisy vote, so label shares are smoothed towards the
+      coarser cell: P(label | cell) = (count + strength * P(label | coarser cell)) / (items + strength). An unseen cell
+      thus takes the answer of the coarser one. At strengths 0.5 and 1 a seen cell nearly always answers its commonest
+      label; higher ones let a decided coarser cell outvote a few items.
+    - How fine and how strong, smoothed rule only. The number of columns, from none to all, and the strength, from
+      `STRENGTHS`, are those of least loss (ties: more columns, then the smaller strength). So an identifier, which
+      repeats nothing, is not used, and neither is noise.
     - Equal shares go to the smaller label.
 
     Args:
