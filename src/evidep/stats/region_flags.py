@@ -98,9 +98,12 @@ def _mismatch_detector(evidence: AuditEvidence, readers: Sequence[ReaderSummary]
     for reader in readers:
         shuffled = reader.accuracy_shuffled("global")
         ablations = found.get(reader.name, []) if reader.works else []
-        if ablations and all(shuffled < ablation.ci.low for ablation in ablations):
+        # Where evidence alone tells the label, foreign evidence tells a foreign label: no mismatch need be noticed.
+        shortcut = reader.verdict("within-label") == "equivalent"
+        if ablations and not shortcut and all(shuffled < ablation.ci.low for ablation in ablations):
+            what = "Mismatch detector" if reader.interaction else "Misled by evidence that does not belong"
             return (
-                f"Mismatch detector: with swapped evidence {reader.name} falls to {shuffled:.3f}, below the"
+                f"{what}: with swapped evidence {reader.name} falls to {shuffled:.3f}, below the"
                 f" {mean_accuracy(ablations):.3f} ({span(ablations[0].ci)}) that it reaches without any evidence. ΔEvi"
                 f" {reader.effect('global'):.4f} overstates the value of the evidence, which is nearer to"
                 f" {reader.accuracy_full - mean_accuracy(ablations):.3f}."
