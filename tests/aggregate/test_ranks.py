@@ -22,9 +22,7 @@ def test_ranks_are_scipys(values):
 
 def test_a_gap_has_no_rank_and_takes_none():
     # 0.9 > 0.5 = 0.5: ranks 1 and (2 + 3) / 2.
-    assert np.array_equal(
-        average_ranks(np.array([0.5, np.nan, 0.9, 0.5])), [2.5, np.nan, 1.0, 2.5], equal_nan=True
-    )
+    assert np.array_equal(average_ranks(np.array([0.5, np.nan, 0.9, 0.5])), [2.5, np.nan, 1.0, 2.5], equal_nan=True)
 
 
 def test_wins_by_hand_with_a_gap():

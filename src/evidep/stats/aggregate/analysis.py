@@ -113,7 +113,7 @@ def analyse(
         comparison=comparison,
         wide=_wide(table, table_cells),
         evidence=link,
-        notes=table.notes,
+        notes=(*table.notes, *_seeds_move_together(table, how)),
         signature=_signature(table, settings, how),
     )
 
@@ -124,7 +124,9 @@ def wilson(successes: float, n: int, level: float) -> tuple[float, float]:
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    # At the ends the formula gives 0 and 1 but for rounding.
+    low = 0.0 if successes == 0 else float(centre - half)
+    return low, 1.0 if successes == n else float(centre + half)
 
 
 def _aggregate(
@@ -254,6 +256,38 @@ def _wide(table: ScoreTable, cells: tuple[tuple[Cell, ...], ...]) -> dict[str, s
             sentence += ": few, so small differences cannot be seen here"
         out[task.name] = sentence + "."
     return out
+
+
+def _seeds_move_together(table: ScoreTable, how: Plan) -> tuple[str, ...]:
+    """A warning where seeds of one name rise and fall together on all tasks, although they are drawn apart.
+
+    The variance over seeds of a system's macro mean is compared with what independent tasks would give; above the
+    99 % point of chi-square / df the seeds are hardly separate runs.
+    """
+    if how.scope != "within tasks" or how.seeds != "per-cell" or set(table.units) - {"seeds", "items and seeds"}:
+        return ()
+    runs = [cube.mean(axis=2) for cube in table.samples if cube is not None]
+    if (
+        len(runs) < 2
+        or len({run.shape for run in runs}) > 1
+        or any((np.isnan(r) != np.isnan(runs[0])).any() for r in runs)
+    ):
+        return ()
+    scaled = np.stack(runs, axis=-1)
+    joint = apart = df = 0.0
+    for system in scaled:
+        rows = system[~np.isnan(system).any(axis=1)]
+        if len(rows) > 1:
+            joint += float(rows.mean(axis=1).var(ddof=1))
+            apart += float(rows.var(axis=0, ddof=1).sum()) / rows.shape[1] ** 2
+            df += len(rows) - 1.0
+    if df == 0 or apart == 0 or joint / apart <= special.chdtri(df, 0.01) / df:
+        return ()
+    return (
+        f"Seeds of the same name move together over the tasks (the macro mean varies {joint / apart:.1f} times as much "
+        "as separate runs would): if a seed is one trained model, the intervals are too narrow; use "
+        "seeds='per-system' (--seeds per-system).",
+    )
 
 
 def _wilcoxon(whole: ScoreTable | None, n_systems: int) -> PairTests:

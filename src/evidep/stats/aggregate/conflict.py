@@ -154,29 +154,33 @@ def kendall_tau(gain: FloatArray, weights: FloatArray, first: IntArray, second: 
         return out
     used, back = np.unique(np.concatenate([first, second]), return_inverse=True)
     i, j = back[: len(first)], back[len(first) :]
-    if len(gain) == 1:
-        signs = np.nan_to_num(np.sign(gain[0][a][:, used] - gain[0][b][:, used])).astype(np.float32)
-        step = max(1, _BLOCK // len(a))
-        for start in range(0, n_draws, step):
-            part = weights[start : start + step]
-            weight = (part[:, a] * part[:, b]).astype(np.float32)
-            out[start : start + step] = _tau_from_signs(signs, weight, i, j)
-    else:
-        for draw in range(n_draws):
-            signs = np.nan_to_num(np.sign(gain[draw][a][:, used] - gain[draw][b][:, used])).astype(np.float32)
-            weight = np.ones((1, len(a)), dtype=np.float32)
-            out[draw] = _tau_from_signs(signs, weight, i, j)[0]
+    step = max(1, _BLOCK // len(a)) if len(gain) == 1 else 1
+    for start in range(0, n_draws, step):
+        table = gain[0] if len(gain) == 1 else gain[start]
+        signs = np.sign(table[a][:, used] - table[b][:, used]).astype(np.float32)
+        part = weights[start : start + step] if len(weights) > 1 else weights
+        weight = (part[:, a] * part[:, b]).astype(np.float32)
+        out[start : start + step] = _tau_from_signs(signs, weight, i, j)
     return out
 
 
 def _tau_from_signs(signs: np.ndarray, weight: np.ndarray, i: IntArray, j: IntArray) -> FloatArray:
-    untied = weight @ np.abs(signs)
+    seen = (~np.isnan(signs)).astype(np.float32)
+    signs = np.nan_to_num(signs)
+    untied = np.abs(signs)
+    whole = bool(seen.all())
+    totals = weight @ untied
     step = max(1, _BLOCK // len(signs))
     out = np.empty((len(weight), len(i)))
     for start in range(0, len(i), step):
-        part = slice(start, start + step)
-        agree = weight @ (signs[:, i[part]] * signs[:, j[part]])
-        out[:, part] = ratio(agree, np.sqrt(untied[:, i[part]].astype(np.float64) * untied[:, j[part]]))
+        first, second = i[start : start + step], j[start : start + step]
+        agree = weight @ (signs[:, first] * signs[:, second])
+        if whole:
+            a, b = totals[:, first], totals[:, second]
+        else:
+            # Pairs of systems that one of the two tasks lacks are no pairs.
+            a, b = weight @ (untied[:, first] * seen[:, second]), weight @ (untied[:, second] * seen[:, first])
+        out[:, start : start + step] = ratio(agree, np.sqrt(a.astype(np.float64) * b))
     return out
 
 
