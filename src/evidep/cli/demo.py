@@ -60,14 +60,13 @@ def _print(outcomes: list[Outcome], console: Any) -> None:
     from evidep.report.numerals import interval, number
     from evidep.report.words import region_title, verdict_text
 
-    table = Table(
-        title="Planted benchmarks: what is true, and what the audit finds", title_justify="left", box=box.SIMPLE_HEAD
-    )
-    table.add_column("Benchmark, reader", no_wrap=True)
-    for name in ("Full", "MPDS", "ΔEvi"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("Verdict", min_width=22)
+    title = "Planted benchmarks: what is true, and what the audit finds"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("Benchmark, reader", width=26)
+    table.add_column("MPDS", justify="right", width=5)
+    table.add_column("ΔEvi", justify="right", width=6)
+    table.add_column("95 % interval", width=16)
+    table.add_column("Verdict", width=21)
     for outcome in outcomes:
         truth, packet = outcome.truth, outcome.packet
         planted = [number(truth["mpds"]), number(truth["delta_evi"])]
