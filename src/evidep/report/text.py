@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evidep.audit.packet import AuditPacket
 from evidep.report import facts, words
@@ -86,17 +86,17 @@ class _Page:
             grid.add_row(Text("-"), Text(sentence))
         self.console.print(grid, highlight=False)
 
-    def table(self, *columns: tuple[str, str]) -> Table:
-        """An empty table; each column is a heading and "l" or "r"."""
+    def table(self, *columns: tuple[str, str], tight: bool = False) -> Table:
+        """An empty table; each column is a heading and its side: "l" may wrap, "L" (left) and "r" (right) may not."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
 
-        gap = 2 if self.roomy else 1
+        gap = 0 if tight else 1  # beside the one space that the box puts between columns
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
         for name, side in columns:
-            right = side == "r"
-            table.add_column(Text(name), justify="right" if right else "left", overflow="fold", no_wrap=right)
+            justify: Literal["left", "right"] = "right" if side == "r" else "left"
+            table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=side != "l")
         return table
 
     def add(self, table: Table, *cells: str, style: str = "") -> None:
@@ -154,10 +154,13 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
     holm = [("p Holm", "r")] if page.roomy else []
     table = page.table(
         ("Reader and shuffle", "l"), ("Full", "r"), ("Shuf-\nfled", "r"), ("ΔEvi", "r"), (f"{level} interval", "r"),
-        ("p", "r"), *holm, ("Verdict", "l"), ("Same", "r"), ("MDE", "r"),
+        ("p", "r"), *holm, ("Verdict", "L"), ("Same", "r"), ("MDE", "r"),
+        tight=not page.roomy,
     )  # fmt: skip
+    table.columns[0].min_width = max((len(name) for name in facts.shuffles(packet)), default=0)
     for reader in facts.readers(packet, every_seed=True):
-        page.add(table, _named(page, packet, reader), style="bold" if reader["works"] else "dim")
+        state = "" if reader["works"] else " (fails)"
+        page.add(table, _named(page, packet, reader) + state, style="bold" if reader["works"] else "dim")
         for row in facts.delta_rows(packet, reader=reader["reader"], seed=reader["seed"]):
             page.add(table, *_delta_cells(page, packet, row))
     page.show(table)
@@ -212,8 +215,7 @@ def _ends(ci: Sequence[float]) -> str:
 
 def _named(page: _Page, packet: AuditPacket, reader: facts.Row) -> str:
     fits = sum(row["reader"] == reader["reader"] for row in packet["readers"])
-    text = page.name(reader["reader"]) + (f" seed {reader['seed']}" if fits > 1 else "")
-    return text if reader["works"] else f"{text} (fails)"
+    return page.name(reader["reader"]) + (f" seed {reader['seed']}" if fits > 1 else "")
 
 
 def _metadata(page: _Page, packet: AuditPacket) -> None:
@@ -226,7 +228,7 @@ def _metadata(page: _Page, packet: AuditPacket) -> None:
         cells = f", {count(metadata['n_cells'])} cells" if metadata["n_cells"] is not None else ""
         page.line(f"metadata alone {page.value(metadata['accuracy'], metadata.get('reason'))} ({columns}{cells})")
     table = page.table(
-        ("Reader", "l"), ("Rung", "l"), ("Accuracy", "r"), ("Works", "l"), ("MPDS", "r"), ("above\nchance", "r")
+        ("Reader", "l"), ("Rung", "L"), ("Accuracy", "r"), ("Works", "L"), ("MPDS", "r"), ("above\nchance", "r")
     )
     for reader in facts.readers(packet, every_seed=True):
         score = facts.metadata_row(packet, reader["reader"], reader["seed"])
@@ -252,7 +254,7 @@ def _ablations(page: _Page, packet: AuditPacket) -> None:
     if not rows:
         return
     page.heading("Partial input: accuracy when one side is missing")
-    table = page.table(("Reader", "l"), ("Input", "l"), ("Retrained on it", "r"), ("Masked at test time", "r"))
+    table = page.table(("Reader", "l"), ("Input", "L"), ("Retrained on it", "r"), ("Masked at test time", "r"))
     for reader in facts.readers(packet, every_seed=True):
         name = _named(page, packet, reader)
         for arm in ARM_ORDER:
