@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evidep.errors import ReaderError, SettingError
 from evidep.readers.baseline import answer_scores
 from evidep.readers.settings import check_counts
-from evidep.types import EMPTY, MISSING, NULL, FloatArray, IntArray, PairTable, ReaderInfo, Strength
+from evidep.types import BLANK, EMPTY, MISSING, NULL, FloatArray, IntArray, PairTable, ReaderInfo, Strength
 
 PairFunction = Callable[[list[str], list[str | None]], Any]
 """(queries, evidences) of one batch -> scores [n, C], or n labels."""
@@ -81,6 +81,8 @@ class CallableReader:
         queries, evidence = _texts(encoded, rows, donors)
         key = queries * (len(encoded.evidence.texts) - _BLANK) + (evidence - _BLANK)
         _, first, back = np.unique(key, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # pairs are asked in order of appearance
+        first, back = first[order], np.argsort(order)[back]
         result = np.empty((len(first), n_classes))
         for start in range(0, len(first), self._batch_size):
             at = first[start : start + self._batch_size]
@@ -164,10 +166,10 @@ def from_callable(
 ) -> CallableReader:
     """Make a reader of a function over texts.
 
-    The function gets the queries and evidences of a batch of pairs, each distinct pair once. An evidence is None where the
-    item has none or none is shown, and "" where it is blank or shown as blank; a query that is not shown is "". It
-    returns either scores [n, C] (log-probabilities or logits, one column per label), or n labels (names, or positions
-    in `label_names`). Labels carry no probabilities (`probabilistic` turns False).
+    The function gets the queries and evidences of a batch of pairs, each distinct pair once, in order of appearance. An
+    evidence is None where the item has none or none is shown, and "" where it is blank or shown as blank; a query that
+    is not shown is "". It returns either scores [n, C] (log-probabilities or logits, one column per label), or n labels
+    (names, or positions in `label_names`). Labels carry no probabilities: `probabilistic` then turns False.
 
     Args:
         function: The function.
@@ -211,10 +213,10 @@ _BLANK: Final = -2
 
 def _texts(table: PairTable, rows: IntArray, donors: IntArray) -> tuple[IntArray, IntArray]:
     """Positions of the distinct texts of each pair; _ABSENT for None, _BLANK for the empty string."""
-    queries = np.where(rows < 0, _ABSENT, np.append(table.queries.index, NULL)[rows])
-    evidence = np.append(np.where(table.evidence_state == MISSING, _ABSENT, table.evidence.index), NULL)[
-        np.maximum(donors, -1)
-    ]
+    queries = np.where(rows < 0, _ABSENT, np.append(table.queries.index, _ABSENT)[rows])
+    state = table.evidence_state
+    own = np.where(state == MISSING, _ABSENT, np.where(state == BLANK, _BLANK, table.evidence.index))
+    evidence = np.append(own, _ABSENT)[np.maximum(donors, -1)]
     return queries, np.where(donors == EMPTY, _BLANK, evidence)
 
 

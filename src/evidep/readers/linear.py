@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from evidep.errors import ReaderError
 from evidep.types import FloatArray, IntArray, PairTable, StringColumn
 
-_TOLERANCE: Final = 1e-5
-"""On the largest gradient of the mean loss. At scikit-learn's 1e-4 rare n-grams may not move, at 1e-3 nothing may."""
+_TOLERANCE: Final = 1e-7
+"""On the largest gradient of the mean loss. A weight may be off by n * C times as much: at scikit-learn's 1e-4 some are
+off by 0.01 on SNLI (n = 36,377), here by 4e-6, for two more Newton steps."""
 _MAX_ITERATIONS: Final = 200
 
 

@@ -136,7 +136,7 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
         if not key or not equals or not value:
             raise SettingError(f"reader {spec!r}: expected key=value after the colon, got {part.strip()!r}")
         try:
-            settings[key] = yaml.safe_load(value)
+            settings[key] = _number(yaml.safe_load(value))
         except yaml.YAMLError:
             raise SettingError(f"reader {spec!r}: cannot read the value of {key}: {value!r}") from None
     return name, settings
@@ -175,7 +175,17 @@ def _recipe(name: str) -> dict[str, Any]:
     settings = yaml.safe_load(recipe.read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
         raise ReaderError(f"{recipe}: expected a mapping of settings, got {type(settings).__name__}")
-    return settings
+    return {key: _number(value) for key, value in settings.items()}
+
+
+def _number(value: Any) -> Any:
+    """A text like 1e-3, which YAML 1.1 does not take for a number, as a number."""
+    if not isinstance(value, str) or not value[:1].isdigit():
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def _build(name: str, path: str, settings: dict[str, Any]) -> Reader:
