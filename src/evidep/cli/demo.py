@@ -62,16 +62,16 @@ def _print(outcomes: list[Outcome], console: Any) -> None:
 
     title = "Planted benchmarks: what is true, and what the audit finds"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("Benchmark, reader", width=26)
-    table.add_column("MPDS", justify="right", width=5)
-    table.add_column("ΔEvi", justify="right", width=6)
+    table.add_column("Benchmark, reader", width=25)
+    table.add_column("MPDS", justify="right", width=6)
+    table.add_column("ΔEvi", justify="right", width=7)
     table.add_column("95 % interval", width=16)
     table.add_column("Verdict", width=21)
     for outcome in outcomes:
         truth, packet = outcome.truth, outcome.packet
         planted = [number(truth["mpds"]), number(truth["delta_evi"])]
         region = truth["region_strong"].replace("_", " ")
-        table.add_row(f"[bold]{outcome.scene.world}[/bold], as planted", *planted, "", region)
+        table.add_row(f"[bold]{outcome.scene.world}[/bold], planted", *planted, "", region)
         for row in facts.delta_rows(packet, shuffle="global"):
             score = facts.metadata_row(packet, row["reader"], row["seed"])
             table.add_row(
