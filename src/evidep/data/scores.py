@@ -139,9 +139,10 @@ def build_table(
         standard_errors=np.stack([column.errors for column in columns], axis=1),
         notes=notes,
     )
-    if only and not (ran := table.present.any(axis=1)).all():
-        left = ", ".join(name for name, there in zip(systems, ran, strict=True) if not there)
-        table = table.select(systems=np.flatnonzero(ran)).noted(f"No score on the kept tasks, left out: {left}.")
+    ran = np.flatnonzero(table.present.sum(axis=1))
+    if only and len(ran) < len(systems):
+        left = ", ".join(name for at, name in enumerate(systems) if at not in ran)
+        table = table.select(systems=ran).noted(f"No score on the kept tasks, left out: {left}.")
     if merge:
         table = merge_tasks(table, merge)
     return without_gaps(table, missing)
