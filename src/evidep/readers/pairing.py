@@ -326,7 +326,8 @@ def _check_against_tokenizer(tokenizer: Any, table: PairTable, encoded: EncodedP
         if _was_shortened(encoded, *where):
             continue
         built = assemble(roomy, *where).ids[0].tolist()
-        expected = list(tokenizer(query, evidence, verbose=False)["input_ids"])
+        # As a batch of one: a lone call with an empty second text would be encoded as a single text.
+        expected = list(tokenizer([query], [evidence], verbose=False)["input_ids"][0])
         if built != expected:
             raise ReaderError(
                 f"the tokenizer {type(tokenizer).__name__} joins the texts of item {row} otherwise than from their "

@@ -132,10 +132,13 @@ class FitReport:
         return next((e.accuracy for e in self.evaluations if e.step == self.best_step), float("nan"))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return asdict(self)
+        """The report as JSON values (nan becomes null)."""
+        values = asdict(self)
+        return {**values, "held_out_majority": None if math.isnan(self.held_out_majority) else self.held_out_majority}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> FitReport:
+    def from_dict(cls, values: Mapping[str, Any]) -> FitReport:
         """The inverse of `as_dict`."""
-        return cls(**{**values, "evaluations": tuple(Evaluation(**e) for e in values["evaluations"])})
+        majority = math.nan if values["held_out_majority"] is None else values["held_out_majority"]
+        evaluations = tuple(Evaluation(**e) for e in values["evaluations"])
+        return cls(**{**values, "held_out_majority": majority, "evaluations": evaluations})

@@ -202,8 +202,9 @@ class TransformerReader:
             return self
         self._load_base(train.label_names, seed)
         self.label_names = train.label_names
+        longest = self._window()
         if self.trainable:
-            encoded = encode_pairs(self._tokenizer, train, self._window())
+            encoded = encode_pairs(self._tokenizer, train, longest)
             checkpoints = None if folder is None else CheckpointFolder(folder / "checkpoints", key)
             self.report = fine_tune(
                 self._model,

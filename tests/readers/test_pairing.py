@@ -1,0 +1,186 @@
+"""Pairs assembled from parts are the tokenizer's own pairs, token for token."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny_models import bert_tokenizer, byte_tokenizer, random_texts, table
+
+from evidep.errors import ReaderError
+from evidep.readers.pairing import assemble, encode_pairs, input_lengths, layouts, pair_lengths
+from evidep.readers.truncation import preflight, same_input
+from evidep.types import EMPTY, NULL, Condition
+
+pytest.importorskip("transformers")
+
+KINDS = {
+    "bert": lambda folder: bert_tokenizer(folder),
+    "bert-left": lambda folder: bert_tokenizer(folder, truncation_side="left"),
+    "without token types": lambda folder: bert_tokenizer(folder, typed=False),
+    "roberta": lambda folder: byte_tokenizer(folder),
+    "gpt": lambda folder: byte_tokenizer(folder, roberta=False),
+}
+
+
+@pytest.fixture(params=KINDS)
+def tokenizer(request, tmp_path):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(KINDS[request.param](tmp_path))
+
+
+def conditions(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Every kind of pair: true, shuffled, one side alone, empty second text."""
+    rows, nothing = np.arange(n), np.full(n, NULL)
+    return [(rows, rows), (rows, rows[::-1]), (rows, nothing), (nothing, rows), (rows, np.full(n, EMPTY))]
+
+
+def expected(tokenizer, query, evidence, max_length):
+    """What the tokenizer itself gives for one pair, one text alone, or nothing."""
+    options = {"return_token_type_ids": True, "max_length": max_length, "padding": False}
+    if query is None or evidence is None:
+        return tokenizer(query or evidence or "", truncation=True, **options)
+    batch = tokenizer([query], [evidence], truncation="only_second", **options)  # a lone call drops an empty text
+    return {key: values[0] for key, values in batch.items()}
+
+
+@pytest.mark.parametrize("max_length", [64, 40])
+def test_assembled_pairs_are_the_tokenizers_own(tokenizer, max_length):
+    n = 40
+    tricky = ["", "  two  spaces ", "Émile's naïve café", "[SEP] inside", "tab\tand\nnewline", "日本語", "no"]
+    queries = random_texts(n, 1, longest=3)
+    evidence = random_texts(n - len(tricky), 2, longest=25) + tricky
+    data = table(queries, evidence, [0] * n)
+    encoded = encode_pairs(tokenizer, data, max_length)
+    for rows, donors in conditions(n):
+        where = encoded.texts(rows, donors)
+        batch = assemble(encoded, *where)
+        lengths = input_lengths(encoded, *where)
+        for t in range(n):
+            query = None if rows[t] == NULL else queries[rows[t]]
+            text = None if donors[t] == NULL else "" if donors[t] == EMPTY else evidence[donors[t]]
+            own = expected(tokenizer, query, text, max_length)
+            size = int(lengths[t])
+            assert batch.ids[t, :size].tolist() == own["input_ids"], (query, text)
+            assert (batch.ids[t, size:] == tokenizer.pad_token_id).all()
+            if "token_type_ids" in own:
+                assert batch.types[t, :size].tolist() == own["token_type_ids"], (query, text)
+            if batch.mask is not None:
+                assert batch.mask[t].tolist() == [1] * size + [0] * (batch.ids.shape[1] - size)
+
+
+def test_neither_side_is_the_empty_input(tokenizer):
+    data = table(["a cat"], ["a dog"], [0])
+    encoded = encode_pairs(tokenizer, data, 32)
+    nothing = np.array([NULL])
+    batch = assemble(encoded, *encoded.texts(nothing, nothing))
+    assert batch.ids[0].tolist() == tokenizer("")["input_ids"]
+
+
+def test_query_is_kept_and_evidence_is_cut(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    data = table(["red blue green"], ["cat dog bird runs sleeps sits"], [0])
+    encoded = encode_pairs(tokenizer, data, 10)
+    at = np.array([0])
+    query, evidence, cut = pair_lengths(encoded, *encoded.texts(at, at))
+    # 10 tokens = 3 special + 3 of the query + 4 of the evidence, so 6 - 4 = 2 are cut
+    assert (query[0], evidence[0], cut[0]) == (3, 4, 2)
+    text = tokenizer.convert_ids_to_tokens(assemble(encoded, *encoded.texts(at, at)).ids[0])
+    assert text == ["[CLS]", "red", "blue", "green", "[SEP]", "cat", "dog", "bird", "runs", "[SEP]"]
+
+
+def test_no_room_for_evidence_is_an_error(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    data = table(["red " * 9, "red"], ["cat", "dog"], [0, 1])
+    encoded = encode_pairs(tokenizer, data, 12)
+    with pytest.raises(ReaderError, match=r"no room for evidence.*in 1 of 2 pairs.*max_length=12.*at least 13"):
+        input_lengths(encoded, *encoded.texts(np.arange(2), np.arange(2)))
+    # alone, the query is cut like any text, and beside an empty evidence it fits exactly
+    assert input_lengths(encoded, *encoded.texts(np.array([0]), np.array([NULL]))).tolist() == [11]
+    assert input_lengths(encoded, *encoded.texts(np.array([0]), np.array([EMPTY]))).tolist() == [12]
+
+
+def test_a_window_smaller_than_the_special_tokens_is_an_error(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    with pytest.raises(ReaderError, match="3 special tokens surround a pair, got max_length=4"):
+        encode_pairs(tokenizer, table(["red"], ["cat"], [0]), 4)
+
+
+def test_layouts_of_bert(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    single, pair = layouts(tokenizer)
+    assert (len(single), len(pair), pair.a, pair.b) == (2, 3, 0, 1)
+    assert pair.between[1].tolist() == [0]
+    assert pair.after[1].tolist() == [1]
+
+
+def test_preflight_reports_truncation_and_refuses_equal_arms(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    beginning = "cat dog bird runs"
+    data = table(["red", "blue", "green"], [f"{beginning} yes", f"{beginning} no", "tree"], [0, 1, 0])
+    rows = np.arange(3)
+    movable = np.ones(3, dtype=bool)
+    swap = Condition("global", 0, rows, np.array([1, 0, 2]), np.array([True, True, False]))
+    cycle = Condition("global", 1, rows, np.array([1, 2, 0]), movable)
+    full = Condition("full", None, rows, rows, movable)
+    cut = encode_pairs(tokenizer, data, 8)  # 3 special + 1 + 4: the fifth token of the evidence is cut
+    report = preflight(cut, [full, cycle])
+    # full: items 0 and 1 lose one token each; the cycle: item 0 sees text 1 and item 2 sees text 0
+    assert [r.truncated_share for r in report] == [2 / 3, 2 / 3]
+    assert [r.mean_tokens_cut for r in report] == [2 / 3, 2 / 3]
+    assert np.isnan(report[0].unchanged_share)
+    assert report[1].unchanged_share == 1 / 3  # item 0: texts 0 and 1 begin alike
+    assert same_input(cut, rows, np.array([1, 0, 0])).tolist() == [True, True, False]
+    with pytest.raises(ReaderError, match=r"arm global/0: after truncation to max_length=8 all 2 shuffled pairs"):
+        preflight(cut, [full, swap])
+    roomy = encode_pairs(tokenizer, data, 9)
+    assert preflight(roomy, [swap])[0].unchanged_share == 0.0
+
+
+def test_items_without_query_or_evidence(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+    data = table(["red", "blue"], ["cat", "dog"], [0, 1])
+    everyone, nothing = np.arange(2), np.full(2, NULL)
+    query_only = encode_pairs(tokenizer, data.under(everyone, nothing, name="query-only"), 16)
+    evidence_only = encode_pairs(tokenizer, data.under(nothing, everyone, name="evidence-only"), 16)
+    assert (
+        assemble(query_only, *query_only.texts(everyone, everyone)).ids.tolist()
+        == tokenizer(["red", "blue"])["input_ids"]
+    )
+    assert (
+        assemble(evidence_only, *evidence_only.texts(everyone, everyone)).ids.tolist()
+        == tokenizer(["cat", "dog"])["input_ids"]
+    )
+
+
+def test_a_tokenizer_that_merges_across_texts_is_refused(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert_tokenizer(tmp_path))
+
+    class Merging:
+        """Swaps the two texts of every pair but the probe: parts cannot reproduce that."""
+
+        def __init__(self, inner):
+            self.inner = inner
+            self.pad_token_id, self.truncation_side = 0, "right"
+
+        def __call__(self, text, pair=None, **options):
+            if pair is None:
+                return self.inner(text, **options)
+            return self.inner(pair, text, **options)
+
+    with pytest.raises(ReaderError, match="joins the texts of item 0 otherwise than from their parts"):
+        encode_pairs(Merging(tokenizer), table(["red"], ["cat"], [0]), 16)
