@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,16 @@ def packet(
             {"reader": names[-1], "seed": 0, "v_information_bits": 0.41, "standard_error": 0.02,
              "ci": [0.37, 0.45], "reason": None}
         ],
-        "calibration": {"contrasts": [], "seed_spread": []},
+        "calibration": {
+            "contrasts": [
+                {"reader": stronger, "against": lighter, "difference": 0.306, "ci": [0.290, 0.322], "reason": None}
+                for lighter, stronger in pairwise(names)
+            ],
+            "seed_spread": [
+                {"reader": name, "seeds": 1, "mean": 0.3, "sd": None, "reason": "one seed shows no spread"}
+                for name in names
+            ],
+        },
         "diagnosis": {"region": region, "flags": list(flags), "reasons": list(reasons)},
         "environment": {"python": "3.11.2", "platform": "Linux x86_64", "packages": {"numpy": "2.4.0"}},
     }  # fmt: skip
@@ -374,7 +384,6 @@ def hostile() -> AuditPacket:
     document["signature"] = f"evidep:0.1.0|data:{HOSTILE}"
     document["diagnosis"]["reasons"] = [HOSTILE]
     document["diagnosis"]["flags"] = [HOSTILE]
-    document["settings"]["readers"] = ["tfidf_lr", HOSTILE, "minilm"]
     names = {"minilm_lr": HOSTILE}
     for row in (
         document["readers"] + document["delta_evi"] + document["ablations"] + document["metadata"]["by_reader"]

@@ -144,3 +144,8 @@ def test_what_no_command_line_can_name_is_said(name: str) -> None:
     found = reproduction(packets.AuditPacket(document))
     assert found.command is None
     assert "use evidep.audit in Python" in found.notes[0]
+    document = packets.one_reader().to_dict()
+    document["settings"]["readers"] = ["my reader, the 2nd"]
+    assert reproduction(packets.AuditPacket(document)).command is None
+    document["settings"]["readers"] = ["tfidf_lr:C=1,min_df=3", "minilm_lr"]
+    assert "--readers tfidf_lr:C=1,min_df=3,minilm_lr " in str(reproduction(packets.AuditPacket(document)).command)

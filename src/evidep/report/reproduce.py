@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evidep.audit.packet import AuditPacket
+from evidep.readers.registry import split_specs
 from evidep.report.escape import shell
 
 DEFAULT_MPDS_HIGH = 0.9
@@ -23,27 +24,29 @@ def reproduction(packet: AuditPacket) -> Reproduction:
     """The `evidep audit` line with every column and setting spelled out, so that later defaults do not matter."""
     data, settings = packet["data"], packet["settings"]
     roles, report = data["roles"], data.get("report") or {}
-    listed = {
-        "metadata column": roles["metadata"],
-        "reader": settings["readers"],
-    }
-    for what, names in listed.items():
-        for name in names:
-            if "," in name or name != name.strip() or not name:
-                return Reproduction(None, (f"No command line can name the {what} {name}; use evidep.audit in Python.",))
+    for column in roles["metadata"]:
+        if "," in column or column != column.strip() or not column:
+            return _only_in_python(f"metadata column {column}")
+    readers = tuple(settings["readers"])
+    if split_specs(",".join(readers)) != readers:
+        return _only_in_python(f"readers {', '.join(readers)}")
     words = ["evidep", "audit", _operand(data["name"])]
     words += _option("--split", (report.get("evaluation") or {}).get("name"))
     words += _option("--train-split", (report.get("train") or {}).get("name") if data["train_rows"] else "none")
     for role in ("query", "evidence", "label", "group"):
         words += _option(f"--{role}", roles[role])
     words += _option("--metadata", ",".join(roles["metadata"]) or None)
-    words += _option("--readers", ",".join(settings["readers"]))
+    words += _option("--readers", ",".join(readers))
     words += _option("--reader-seeds", settings.get("reader_seeds", 1))
     words += _option("--shuffles", ",".join(settings["shuffles"]))
     words += _option("--ablations", ",".join(settings.get("ablations", ())) or "none")
     for name in ("k", "seed", "margin", "alpha"):
         words += _option(f"--{name}", settings[name])
     return Reproduction(" ".join(words), tuple(_notes(packet)))
+
+
+def _only_in_python(what: str) -> Reproduction:
+    return Reproduction(None, (f"No command line can name the {what}: use evidep.audit in Python.",))
 
 
 def _notes(packet: AuditPacket) -> list[str]:

@@ -125,7 +125,8 @@ def _framed(grid: list[list[str]], side: list[str] | None, across: _Scale, up: _
     ticks = [" "] * (across.cells + 4)
     for tenth in range(0, int(across.high * 10) + 1, 2):
         at = across.cell(tenth / 10)
-        ticks[at : at + 3] = f"{tenth / 10:.1f}"
+        if at + 3 <= across.cells:
+            ticks[at : at + 3] = f"{tenth / 10:.1f}"
     foot = "".join(ticks)[: across.cells].ljust(across.cells)
     lines.append((" " * AXIS + foot + ("" if side is None else " " + "no MPDS".center(STRIP))).rstrip())
     return lines

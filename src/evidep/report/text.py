@@ -167,14 +167,14 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
     page.line(_legend(packet), style="dim")
     for row in packet.document.get("calibration", {}).get("contrasts", []):
         page.line(
-            f"{page.name(row['reader'])} minus {page.name(row['against'])}, same items and shuffles: "
-            f"{page.value(row['difference'], row['reason'])} {interval(row['ci'])}, p {p_value(row['p_value'])}"
+            f"ΔEvi of {page.name(row['reader'])} minus {page.name(row['against'])}, same items and shuffles: "
+            f"{page.value(row['difference'], row.get('reason'))} {interval(row['ci'])}"
         )
     for row in packet.document.get("calibration", {}).get("seed_spread", []):
         if row["seeds"] > 1:
             page.line(
                 f"{page.name(row['reader'])} over {row['seeds']} seeds: mean ΔEvi {number(row['mean'])}, "
-                f"SD {page.value(row['sd'], row['reason'])}"
+                f"SD {page.value(row['sd'], row.get('reason'))}"
             )
 
 
@@ -219,7 +219,7 @@ def _named(page: _Page, packet: AuditPacket, reader: facts.Row) -> str:
 
 
 def _metadata(page: _Page, packet: AuditPacket) -> None:
-    metadata, majority = packet["metadata"], packet["majority"]
+    metadata, majority = packet["metadata"], packet.document.get("majority", {})
     page.heading("Accuracy, and how far metadata alone goes (MPDS = metadata accuracy / accuracy)")
     label = f" ({one_line(majority['label'], 30)})" if majority.get("label") is not None else ""
     page.line(f"majority rate {number(packet['majority_rate'])}{label}")
@@ -228,8 +228,9 @@ def _metadata(page: _Page, packet: AuditPacket) -> None:
         cells = f", {count(metadata['n_cells'])} cells" if metadata["n_cells"] is not None else ""
         page.line(f"metadata alone {page.value(metadata['accuracy'], metadata.get('reason'))} ({columns}{cells})")
     table = page.table(
-        ("Reader", "l"), ("Rung", "L"), ("Accuracy", "r"), ("Works", "L"), ("MPDS", "r"), ("above\nchance", "r")
-    )
+        ("Reader", "l"), ("Rung", "L"), ("Accuracy", "r"), ("Works", "L"), ("MPDS", "r"), ("above\nchance", "r"),
+        tight=not page.roomy,
+    )  # fmt: skip
     for reader in facts.readers(packet, every_seed=True):
         score = facts.metadata_row(packet, reader["reader"], reader["seed"])
         reason = (score or metadata).get("reason")

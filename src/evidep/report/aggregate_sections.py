@@ -1,0 +1,423 @@
+"""An aggregation result as sections of sentences and tables. Terminal and Markdown show the same sections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evidep.report.numerals import UNDEFINED, confidence, number, p_value, percent
+from evidep.stats.aggregate.compare import Comparison, PartialConjunction
+from evidep.stats.aggregate.results import Aggregate, AggregateResult, Standing
+from evidep.types import Interval
+
+MOST_SYSTEMS = 20
+MOST_PAIRS = 15
+SHORT = {
+    "macro": "macro",
+    "micro": "micro",
+    "chance_normalised": "chance",
+    "z_score": "z",
+    "difficulty_weighted": "diffic.",
+    "spread_weighted": "spread",
+    "precision_weighted": "precis.",
+    "declared_weights": "declared",
+    "iqm": "IQM",
+    "optimality_gap": "gap",
+    "mean_rank": "rank",
+    "borda": "Borda",
+    "kemeny": "Kemeny",
+}
+"""Heads of narrow columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table. Sides: one letter per column, "l" left and "r" right; names (strangers' text) are in `name_columns`."""
+
+    heads: tuple[str, ...]
+    sides: str
+    rows: tuple[tuple[str, ...], ...]
+    name_columns: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, sentences, tables, and sentences below them."""
+
+    heading: str
+    sentences: tuple[str, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+def sections(result: AggregateResult) -> tuple[Section, ...]:
+    """Everything that a reader of the result should see, the verdict first."""
+    found = [
+        _verdict(result),
+        _side_by_side(result),
+        _ranks(result),
+        _values(result),
+        _stability(result),
+        _tests(result),
+        _comparison(result),
+        _tasks(result),
+        _widths(result),
+        _audits(result),
+        _notes(result),
+    ]
+    return tuple(section for section in found if section is not None)
+
+
+def digits_of(values: Iterable[float]) -> int:
+    """Decimals for a column of scores: 3 for shares, 2 for per cent, 1 for large numbers."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return 3 if most <= 10 else 2 if most <= 100 else 1
+
+
+def shown(value: float, digits: int = 3) -> str:
+    """A number, or a dash where it is undefined."""
+    return UNDEFINED if math.isnan(value) else number(value, digits)
+
+
+def rank_text(rank: float) -> str:
+    """A rank without needless decimals: 3, or 2.5 where tied; two decimals where it is a mean."""
+    return UNDEFINED if math.isnan(rank) else f"{rank:.2f}".rstrip("0").rstrip(".")
+
+
+def _range(ci: Interval, digits: int) -> str:
+    return UNDEFINED if math.isnan(ci.low) else f"[{number(ci.low, digits)}, {number(ci.high, digits)}]"
+
+
+def _rank_range(standing: Standing) -> str:
+    ci = standing.rank_ci
+    return UNDEFINED if math.isnan(ci.low) else f"{rank_text(ci.low)}–{rank_text(ci.high)}"
+
+
+def _defined(result: AggregateResult) -> list[Aggregate]:
+    return [aggregate for aggregate in result.aggregates if aggregate.standings]
+
+
+def _verdict(result: AggregateResult) -> Section:
+    table = result.table
+    head = f"{len(table.systems)} systems on {len(table.tasks)} tasks"
+    return Section(head, (*result.verdict, result.covers))
+
+
+def _side_by_side(result: AggregateResult) -> Section:
+    rows = []
+    for aggregate in _defined(result):
+        first = aggregate.standings[0]
+        digits = digits_of(standing.value for standing in aggregate.standings)
+        rows.append(
+            (
+                aggregate.title,
+                " = ".join(aggregate.winners[:3]) + (" = …" if len(aggregate.winners) > 3 else ""),
+                shown(first.value, digits),
+                _range(first.ci, digits),
+                UNDEFINED if math.isnan(first.p_first) else percent(first.p_first),
+            )
+        )
+    missing = tuple(
+        f"Undefined: {aggregate.title}: {aggregate.reason}."
+        for aggregate in result.aggregates
+        if not aggregate.standings
+    )
+    left_out = tuple(
+        f"{aggregate.title} leaves out {name}: {reason}."
+        for aggregate in _defined(result)
+        if aggregate.name in ("z_score", "chance_normalised")
+        for name, reason in aggregate.excluded.items()
+    )
+    level = confidence(result.settings.alpha)
+    heads = ("aggregate", "first", "value", level, "P(first)")
+    notes = tuple(dict.fromkeys(f"{a.title}: {a.note}" for a in _defined(result) if a.note))
+    return Section(
+        "Aggregates side by side", (), (Grid(heads, "llrrr", tuple(rows), (1,)),), (*missing, *left_out, *notes)
+    )
+
+
+def _shown_systems(result: AggregateResult) -> tuple[list[str], tuple[str, ...]]:
+    ordered = [standing.system for standing in result.aggregate("mean_rank").standings]
+    if len(ordered) <= MOST_SYSTEMS:
+        return ordered, ()
+    return ordered[:MOST_SYSTEMS], (f"The first {MOST_SYSTEMS} of {len(ordered)} systems by mean rank; JSON has all.",)
+
+
+def _ranks(result: AggregateResult) -> Section | None:
+    systems, note = _shown_systems(result)
+    if len(systems) < 2:
+        return None
+    aggregates = _defined(result)
+    places = [{standing.system: standing for standing in aggregate.standings} for aggregate in aggregates]
+    rows = tuple(
+        (system, *(rank_text(place[system].rank) if system in place else UNDEFINED for place in places))
+        for system in systems
+    )
+    heads = ("system", *(SHORT[aggregate.name] for aggregate in aggregates))
+    sentence = (
+        "No column is the true order; listed by mean rank for want of a better order."
+        if not result.single_order
+        else "No column is the true order; systems are listed by mean rank."
+    )
+    return Section(
+        "Rank of each system under each aggregate", (sentence,), (Grid(heads, "l" + "r" * len(aggregates), rows),), note
+    )
+
+
+def _values(result: AggregateResult) -> Section:
+    systems, note = _shown_systems(result)
+    wanted = ("macro", "chance_normalised", "iqm", "mean_rank")
+    aggregates = [aggregate for aggregate in _defined(result) if aggregate.name in wanted]
+    level = confidence(result.settings.alpha)
+    heads, sides = ["system"], "l"
+    for aggregate in aggregates:
+        heads += [SHORT[aggregate.name], level]
+        sides += "rr"
+    heads.append("rank " + level)
+    rows = []
+    for system in systems:
+        cells = [system]
+        for aggregate in aggregates:
+            digits = digits_of(standing.value for standing in aggregate.standings)
+            standing = aggregate.standing(system)
+            cells += [shown(standing.value, digits), _range(standing.ci, digits)]
+        rows.append((*cells, _rank_range(result.aggregate("mean_rank").standing(system))))
+    return Section("Values with intervals", (), (Grid(tuple(heads), sides + "r", tuple(rows)),), note)
+
+
+def _stability(result: AggregateResult) -> Section | None:
+    if len(result.table.systems) < 2 or len(result.table.tasks) < 2:
+        return None
+    sentences = []
+    for aggregate in _defined(result):
+        changed = [left for left in aggregate.leave_one_out if left.winners != aggregate.winners]
+        parts = []
+        if aggregate.leave_one_out:
+            most = max((left.moved for left in aggregate.leave_one_out if not math.isnan(left.moved)), default=0.0)
+            if changed:
+                parts.append(
+                    f"first changes without {', '.join(left.task for left in changed[:5])}"
+                    + (f" (and {len(changed) - 5} more)" if len(changed) > 5 else "")
+                )
+            else:
+                parts.append("first is the same without any one task")
+            parts.append(f"no system moves by more than {rank_text(most)} rank(s)")
+        if aggregate.flip is not None:
+            parts.append(
+                f"moving {percent(aggregate.flip.moved_share)} of the weight between tasks puts {aggregate.flip.rival} level"
+            )
+        elif aggregate.task_weights is not None and aggregate.flip_reason:
+            parts.append(aggregate.flip_reason)
+        if parts:
+            sentences.append(f"{SHORT[aggregate.name]}: " + "; ".join(parts) + ".")
+    if result.kemeny is not None:
+        found = result.kemeny
+        if found.exact and not math.isnan(found.n_optimal):
+            text = f"exact, {found.n_optimal:.0f} optimal order(s)"
+        else:
+            text = "proven optimal" if found.exact else f"approximate; no order has cost below {found.lower_bound:g}"
+        sentences.append(f"Kemeny order contradicts {found.cost:g} comparisons within tasks ({text}).")
+    return Section("How firm is it", tuple(sentences))
+
+
+def _tests(result: AggregateResult) -> Section | None:
+    if len(result.table.systems) < 2:
+        return None
+    names, alpha = result.table.systems, result.settings.alpha
+    sentences = [f"Over {len(result.test_tasks)} task(s) that every system has, tasks as blocks."]
+    test = result.friedman
+    if math.isnan(test.p_value):
+        sentences.append(f"Friedman: undefined, {test.reason}.")
+    else:
+        f_text = f"; Iman–Davenport p = {p_value(test.f_p_value)}"
+        agreement = f"; Kendall's W = {number(test.kendall_w, 2)}" if not math.isnan(test.kendall_w) else ""
+        sentences.append(
+            f"Friedman: chi-square {test.statistic:.1f}, p = {p_value(test.p_value)}{f_text}{agreement}"
+            + (f" ({test.reason})." if test.reason else ".")
+        )
+    post = result.nemenyi
+    if math.isnan(post.critical_difference):
+        sentences.append(f"Nemenyi: undefined, {post.reason}.")
+    else:
+        sentences.append(f"Nemenyi: mean ranks less than {post.critical_difference:.2f} apart are not told apart.")
+    pairs = result.wilcoxon
+    grids: tuple[Grid, ...] = ()
+    if len(pairs.p_value):
+        holm, bh = int((pairs.p_holm <= alpha).sum()), int((pairs.p_bh <= alpha).sum())
+        sentences.append(
+            f"Wilcoxon signed-rank over tasks: {holm} of {len(pairs.p_value)} pairs differ after Holm, {bh} after "
+            "Benjamini–Hochberg."
+        )
+        if len(pairs.p_value) <= MOST_PAIRS:
+            rows = tuple(
+                (
+                    names[a],
+                    names[b],
+                    number(float(pairs.effect[at]), 2),
+                    p_value(float(pairs.p_value[at])),
+                    p_value(float(pairs.p_holm[at])),
+                    p_value(float(pairs.p_bh[at])),
+                )
+                for at, (a, b) in enumerate(pairs.pairs.tolist())
+            )
+            grids = (Grid(("a", "b", "effect", "p", "Holm", "BH"), "llrrrr", rows, (0, 1)),)
+    if pairs.reason:
+        sentences.append(f"Wilcoxon: {pairs.reason}.")
+    after = ("Effect: rank-biserial correlation, positive where a is better.",) if grids else ()
+    return Section("Tests over tasks", tuple(sentences), grids, after)
+
+
+def _comparison(result: AggregateResult) -> Section | None:
+    found = result.comparison
+    if found is None:
+        return None
+    rows = []
+    level = confidence(result.settings.alpha)
+    for task in found.tasks:
+        digits = digits_of([task.difference, task.ci.low, task.ci.high])
+        rows.append(
+            (
+                task.task,
+                shown(task.difference, digits),
+                _range(task.ci, digits),
+                UNDEFINED if math.isnan(task.p_a_better) else p_value(task.p_a_better),
+                UNDEFINED if math.isnan(task.p_b_better) else p_value(task.p_b_better),
+                shown(task.effect, 2),
+            )
+        )
+    heads = ("task", "a − b", level, "p(a better)", "p(b better)", "effect")
+    tests = sorted({task.test for task in found.tasks} - {"none"})
+    effects = sorted({task.effect_name for task in found.tasks} - {"none"})
+    after = [f"Tests: {', '.join(tests)}. Effect: {', '.join(effects)}."] if tests else []
+    after += list(
+        dict.fromkeys(f"{task.reason}." for task in found.tasks if task.reason and task.reason != "identical")
+    )[:4]
+    aggregates = _aggregate_differences(found, level)
+    return Section(
+        f"a = {found.a}, b = {found.b}",
+        (
+            f"a has the better score on {found.wins[0]} task(s), b on {found.wins[2]}, tied on {found.wins[1]}.",
+            _at_least("a", found.a_better_on, result.settings.alpha),
+            _at_least("b", found.b_better_on, result.settings.alpha),
+        ),
+        (Grid(heads, "lrrrrr", tuple(rows)), aggregates),
+        tuple(after),
+    )
+
+
+def _aggregate_differences(found: Comparison, level: str) -> Grid:
+    rows = []
+    for item in found.methods:
+        digits = digits_of([item.difference, item.ci.low, item.ci.high])
+        rows.append(
+            (
+                SHORT[item.method],
+                shown(item.difference, digits),
+                _range(item.ci, digits),
+                UNDEFINED if math.isnan(item.p_value) else p_value(item.p_value),
+                item.reason
+                if item.reason == "identical"
+                else "a"
+                if item.a_better
+                else "b"
+                if item.difference
+                else "tied",
+            )
+        )
+    return Grid(("aggregate", "a − b", level, "p", "better"), "lrrrl", tuple(rows), ())
+
+
+def _at_least(name: str, found: PartialConjunction, alpha: float) -> str:
+    if found.reason:
+        return f"On how many tasks {name} is better: undefined, {found.reason}."
+    text = (
+        f"{name} is better on at least {found.at_least} of {found.n_tasks} tasks (error rate {alpha:g}, any dependence"
+    )
+    text += f"; {found.at_least_independent} if the tasks are independent)"
+    return f"{text}: {', '.join(found.named)} by name (Holm)." if found.named else f"{text}."
+
+
+def _tasks(result: AggregateResult) -> Section | None:
+    found = result.agreement
+    if len(result.table.systems) < 2:
+        return None
+    sentences = []
+    if found.reason is None:
+        for pair in found.opposed[:10]:
+            sentences.append(
+                f"Opposed: {pair.tasks[0]} and {pair.tasks[1]} (tau {pair.correlation:.2f} "
+                f"{_range(pair.ci, 2)}, p = {p_value(pair.p_opposed)})."
+            )
+        if not found.opposed:
+            sentences.append(
+                f"No pair of tasks is opposed with support ({found.negative} with negative tau, all within noise)."
+                if found.negative
+                else "No two tasks order the systems in opposite ways."
+            )
+        sentences.append(found.covers)
+        for pair in found.redundant[:10]:
+            sentences.append(
+                f"Redundant: {pair.tasks[0]} and {pair.tasks[1]} order the systems alike (Spearman "
+                f"{pair.correlation:.3f} {_range(pair.ci, 2)})."
+            )
+        if not found.redundant:
+            sentences.append(f"No two tasks are redundant (Spearman of {result.settings.redundant_at:g} or more).")
+    front = result.pareto
+    names = ", ".join(front[:MOST_SYSTEMS]) + (
+        f" and {len(front) - MOST_SYSTEMS} more" if len(front) > MOST_SYSTEMS else ""
+    )
+    sentences.append(
+        f"Pareto front, dominated by no other system ({len(front)} of {len(result.table.systems)}): {names}."
+    )
+    return Section("Do the tasks agree", tuple(sentences))
+
+
+def _widths(result: AggregateResult) -> Section | None:
+    if not result.wide:
+        return None
+    rows = [f"{task}: {sentence}" for task, sentence in result.wide.items()]
+    more = (f"{len(rows) - MOST_PAIRS} more tasks likewise; JSON has all.",) if len(rows) > MOST_PAIRS else ()
+    return Section("Where single tasks cannot tell systems apart", (*rows[:MOST_PAIRS], *more))
+
+
+def _audits(result: AggregateResult) -> Section | None:
+    link = result.evidence
+    if link is None:
+        return None
+    sentences = [
+        f"{audit.task}: {audit.region} ({audit.source})" + (", left out below." if audit.failed else ", kept.")
+        for audit in link.audits
+    ]
+    if link.unaudited:
+        sentences.append(f"Not audited, kept: {', '.join(link.unaudited)}.")
+    if link.reason:
+        return Section(
+            "Without tasks that failed their audit", (*sentences, f"{link.reason[0].upper()}{link.reason[1:]}.")
+        )
+    rows = []
+    for change in link.changes:
+        moved = "; ".join(
+            f"{m.system} {rank_text(m.rank_all)} → {rank_text(m.rank_kept)}" for m in change.moved[:3]
+        ) + (f" and {len(change.moved) - 3} more" if len(change.moved) > 3 else "")
+        rows.append(
+            (
+                SHORT[change.method],
+                " = ".join(change.winners_all[:2]),
+                " = ".join(change.winners_kept[:2]) if change.winners_kept else f"{UNDEFINED} ({change.reason})",
+                moved or "nothing moved",
+            )
+        )
+    heads = ("aggregate", "first, all tasks", "first, without failed", "what moved (rank)")
+    return Section(
+        "Without tasks that failed their audit", tuple(sentences), (Grid(heads, "llll", tuple(rows), (1, 2, 3)),)
+    )
+
+
+def _notes(result: AggregateResult) -> Section | None:
+    return Section("Notes on the input", result.notes) if result.notes else None
+
+
+def names_in(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> set[str]:
+    """The strangers' names of a table."""
+    return {row[column] for row in rows for column in columns}
