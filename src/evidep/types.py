@@ -260,7 +260,8 @@ class DeltaEvi:
         standard_error: For items like these: items as rows and donors jointly, clustered by group.
         ci: Interval of ΔEvi at level 1 - alpha.
         ci_equivalence: Interval at level 1 - 2 alpha, used by the two one-sided tests.
-        p_value: One-sided; add-one permutation test, or the sign-flip test where no permutation group exists.
+        p_value: One-sided; add-one permutation test, or the sign-flip test where no permutation group exists. Where
+            groups hold several items, not below the cluster p-value from `standard_error`; nan for one group.
         minimum_detectable_effect: Smallest true ΔEvi that this design finds with 80 % power at alpha.
         items_needed: For an inconclusive verdict, about how many items would settle it; else None.
         negligible: True where equivalent to zero within the margin and yet detectably not zero.
@@ -276,7 +277,7 @@ class DeltaEvi:
     ci: Interval
     ci_equivalence: Interval
     p_value: float
-    p_method: Literal["permutation", "sign-flip", "none"]
+    p_method: Literal["permutation", "sign-flip", "cluster", "none"]
     minimum_detectable_effect: float
     accuracy_full: float
     accuracy_shuffled: tuple[float, ...]

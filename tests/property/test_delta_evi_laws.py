@@ -124,8 +124,14 @@ def test_delta_evi_is_bounded_and_adds_up(case: dict[str, Any]) -> None:
     k = len(case["correct_shuffled"])
     assert -1.0 <= result.mean <= 1.0
     assert math.isclose(result.mean, result.accuracy_full - np.mean(result.accuracy_shuffled), abs_tol=1e-12)
-    assert 1 / (k + 1) <= result.p_value <= 1.0
-    assert math.isclose(result.p_value * (k + 1), round(result.p_value * (k + 1)), abs_tol=1e-9)
+    if math.isnan(result.p_value):
+        assert (result.n_groups, result.p_method) == (1, "cluster")
+    else:
+        assert 1 / (k + 1) <= result.p_value <= 1.0
+    if result.p_method == "permutation":
+        assert math.isclose(result.p_value * (k + 1), round(result.p_value * (k + 1)), abs_tol=1e-9)
+    else:
+        assert result.n_groups < result.n_items
     assert 0.0 <= result.sd_population <= 0.5
     if result.n_groups >= 10:
         assert -1.0 <= result.ci.low <= result.mean <= result.ci.high <= 1.0

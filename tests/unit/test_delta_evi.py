@@ -118,6 +118,30 @@ def test_p_value_with_all_permutations_is_the_exact_one() -> None:
     assert checked >= 3
 
 
+def test_items_of_one_group_are_not_exchangeable_one_by_one() -> None:
+    # Ten groups of two: both right in six, both wrong in four; swapped, the first of each pair is right. All 19
+    # permutations reach 10/20 < 12/20, so the permutation p is 1/20; D = +1/2 +... per group: sums 1 (six), -1 (four).
+    full = np.repeat([True] * 6 + [False] * 4, 2)
+    uniform = np.tile([True, False], (19, 10))
+    settings = {"correct_uniform": uniform, "unchanged_rate": 0.0}
+    alone = delta_evi(full, uniform, None, **settings)
+    assert (alone.p_value, alone.p_method) == (1 / 20, "permutation")
+    paired = delta_evi(full, uniform, None, groups=np.arange(20) // 2, **settings)
+    # ΔEvi 0.1; centred group sums 0.8 six times, -1.2 four times: sum of squares 9.6,
+    # SE^2 = 9.6 / 20^2 * 10 / 9 = 2/75.
+    # Effective groups 9.6^2 / (6 * 0.8^4 + 4 * 1.2^4) = 92.16 / 10.752 = 8.571.
+    assert paired.standard_error == pytest.approx(math.sqrt(2 / 75))
+    assert paired.p_value == pytest.approx(stats.t.sf(0.1 / math.sqrt(2 / 75), 92.16 / 10.752))
+    assert (paired.p_method, paired.verdict) == ("cluster", "inconclusive")
+    all_agree = delta_evi(
+        np.ones(20, bool), np.tile([True, False], (19, 10)), None, groups=np.arange(20) // 2, **settings
+    )
+    # Ten groups that all fall by 1/2: 2^-10 by their signs, so the permutation p of 1/20 stands.
+    assert (all_agree.p_value, all_agree.p_method) == (1 / 20, "permutation")
+    one = delta_evi(full, uniform, None, groups=np.zeros(20, np.int64), **settings)
+    assert math.isnan(one.p_value)
+
+
 def test_by_hand() -> None:
     full = np.array([True, True, True, False] * 5)
     shuffled = np.array([[True, True, False, False] * 5, [True, False, False, False] * 5])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
+from scipy.special import stdtr
 
 from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, check_margin, codes, group_codes
@@ -37,7 +39,9 @@ def delta_evi(
     Interval and verdict rest on the exact value where `sums` are given, else on the mean over the K shuffles. The
     verdict is, in this order: equivalent (the 1 - 2 alpha interval lies inside ±margin), sensitive (the 1 - alpha
     interval lies above 0 and p <= alpha), else inconclusive; not_applicable where no item's evidence can change.
-    Interval: for items like these (items as rows and as donors, by group). p-value: for this evaluation set.
+    Interval: for items like these (items as rows and as donors, by group). p-value: for this evaluation set, by
+    permutation; where groups hold several items, the larger of it and of the one-sided cluster p-value, since items
+    that depend on each other are not exchangeable one by one.
 
     Args:
         correct_full: [n] right with the own evidence.
@@ -85,12 +89,17 @@ def delta_evi(
         sd_permutation = sums.permutation_sd if bool(np.all(moves == (sums.n_donors > 0))) else _NAN
         influence, excess = differences - sums.donor_effect[moves], 0.0
     error = cluster_error(influence, group[moves], excess)
+    p_method: Literal["permutation", "sign-flip", "cluster"]
     if correct_uniform is None:
-        p_value = sign_flip_p(differences, group[moves], seed=0)
+        p_value, p_method = sign_flip_p(differences, group[moves], seed=0), "sign-flip"
     else:
         # Compared as counts: equal accuracies must not differ by rounding.
         hits = correct_uniform[:, moves].sum(axis=1) >= n_right
-        p_value = (1 + int(hits.sum())) / (len(correct_uniform) + 1)
+        p_value, p_method = (1 + int(hits.sum())) / (len(correct_uniform) + 1), "permutation"
+        if error.n_groups < n:
+            by_group = _cluster_p(mean if sums is None else exact, error)
+            if p_value < 1.0 and not by_group <= p_value:
+                p_value, p_method = by_group, "cluster"
     result = DeltaEvi(
         verdict="inconclusive",
         mean=mean,
@@ -101,7 +110,7 @@ def delta_evi(
         ci=t_interval(mean if sums is None else exact, error, 1.0 - alpha),
         ci_equivalence=Interval(_NAN, _NAN, 1.0 - 2.0 * alpha),
         p_value=p_value,
-        p_method="sign-flip" if correct_uniform is None else "permutation",
+        p_method=p_method,
         minimum_detectable_effect=_NAN,
         accuracy_full=n_right / n,
         accuracy_shuffled=tuple((n_right_shuffled / n).tolist()),
@@ -200,6 +209,21 @@ def _shuffle_influence(
         return influence[moves], 0.0
     spread = row_mean * (1.0 - row_mean) / (n_shuffles - 1)
     return influence[moves], float(spread[moves].sum()) / int(moves.sum()) ** 2
+
+
+def _cluster_p(estimate: float, error: ClusterError) -> float:
+    """One-sided p-value of "ΔEvi is not above 0" that lets items of one group depend on each other; nan for one group.
+
+    Permuting items one by one treats them as exchangeable. Where items that share a text also share a label, it rejects
+    a true null too often (at alpha 0.05 in 18 % of planted samples with groups of four, in up to half where one text
+    fills a third of the items), so the larger of the two p-values stands.
+    """
+    if error.n_groups < 2:
+        return _NAN
+    if error.standard_error == 0.0:
+        # All groups point one way: the sign-flip test has 2^G equally likely patterns.
+        return 0.5**error.n_groups if estimate > 0.0 else 1.0
+    return float(stdtr(error.degrees_of_freedom, -estimate / error.standard_error))
 
 
 def _stratum_means(values: FloatArray, moves: BoolArray, strata: IntArray | None) -> FloatArray:
