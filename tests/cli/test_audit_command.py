@@ -12,9 +12,9 @@ import sys
 import time
 
 import pytest
+from support import make_rows, write_csv, write_jsonl
 
 from evidep.audit.packet import AuditPacket, check_document
-from support import make_rows, write_csv, write_jsonl
 
 FAST = ("--ablations", "none", "--shuffles", "global")
 
@@ -142,7 +142,9 @@ def test_a_bad_option_is_one_line(call_cli, small_csv, arguments, words):
 
 
 def test_an_ambiguous_column_names_the_candidates_and_the_option(call_cli, tmp_path):
-    rows = [{"claim": r["claim"], "evidence": r["evidence"], "context": "x", "label": r["label"]} for r in make_rows(20)]
+    rows = [
+        {"claim": r["claim"], "evidence": r["evidence"], "context": "x", "label": r["label"]} for r in make_rows(20)
+    ]
     one_line(*call_cli("audit", write_csv(tmp_path / "d.csv", rows)), "evidence", "context", "--evidence")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -264,28 +265,27 @@ def _run_reader(context: _Context, spec: str | Reader, seed: int, step: _Steps) 
 def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, step: _Steps) -> ArmResult:
     table, settings, k = context.table, context.settings, context.settings.k
     n = len(table)
-    sums = run.pair_sums(arm, context.folds, correct, context.neighbours)
+    sums = run.pair_sums(arm, context.folds, correct, context.neighbours if arm == "near-miss" else None)
     step(f"{run.info.name}: {arm}, all pairs" if sums is not None else f"{run.info.name}: {arm}")
     shuffled = np.empty((k, n), dtype=bool)
     uniform = np.empty((k, n), dtype=bool)
     donors = np.empty((k, n), dtype=np.int64) if sums is None else None
     movable: BoolArray | None = None
-    unchanged = 0.0
+    unchanged: list[float] = []
     has_uniform = True
+    neighbours = context.neighbours if arm == "near-miss" else None
     drawn: list[Condition] = []
 
     def conditions() -> Iterator[Condition]:
         for number in range(k):
-            condition = shuffle(
-                table, arm, number, seed=settings.seed, strata=context.folds, neighbours=context.neighbours
-            )
+            condition = shuffle(table, arm, number, seed=settings.seed, strata=context.folds, neighbours=neighbours)
             drawn.append(condition)
             yield condition
 
     for number, cell in enumerate(run.cells(conditions())):
         condition = drawn.pop(0)
         movable = condition.movable
-        unchanged += condition.unchanged_rate / k
+        unchanged.append(condition.unchanged_rate)
         shuffled[number] = cell.predictions == table.labels
         if cell.uniform_predictions is None:
             has_uniform = False
@@ -303,7 +303,7 @@ def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, st
         correct_uniform=uniform if has_uniform else None,
         sums=sums,
         strata=arm_strata(table, arm, context.folds),
-        unchanged_rate=unchanged,
+        unchanged_rate=statistics.fmean(unchanged),
         alpha=settings.alpha,
         margin=settings.margin,
     )
