@@ -19,7 +19,7 @@ def make_rows(n, seed=0, matching=True):
         rows.append(
             {
                 "claim": f"Object {number} in room {int(rng.integers(30))} is listed as {colour}.",
-                "evidence": f"The ledger, page {number}, {'confirms' if truth else 'denies'} entry {int(rng.integers(99))}.",
+                "evidence": f"The ledger, page {number}, {['denies', 'confirms'][truth]} entry {rng.integers(99)}.",
                 "label": ["refuted", "supported"][truth if matching else int(rng.integers(2))],
                 "source": ["north", "south"][int(rng.integers(2))],
             }

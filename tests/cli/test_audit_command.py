@@ -142,10 +142,8 @@ def test_a_bad_option_is_one_line(call_cli, small_csv, arguments, words):
 
 
 def test_an_ambiguous_column_names_the_candidates_and_the_option(call_cli, tmp_path):
-    rows = [
-        {"claim": r["claim"], "evidence": r["evidence"], "context": "x", "label": r["label"]} for r in make_rows(20)
-    ]
-    one_line(*call_cli("audit", write_csv(tmp_path / "d.csv", rows)), "evidence", "context", "--evidence")
+    rows = [{"claim": r["claim"], "passage": "x", "document": "y", "label": r["label"]} for r in make_rows(20)]
+    one_line(*call_cli("audit", write_csv(tmp_path / "d.csv", rows)), "passage", "document", "--evidence")
 
 
 def test_no_such_file(call_cli, tmp_path):
@@ -242,7 +240,7 @@ def test_help_is_quick_in_cpu_time_and_imports_nothing_heavy():
         "import sys, resource, io\n"
         "from evidep.cli import build_parser\n"
         "build_parser().format_help()\n"
-        "heavy = {'datasets', 'evaluate', 'torch', 'transformers', 'sklearn', 'pandas', 'matplotlib', 'scipy', 'gradio'}\n"
+        "heavy = set('datasets evaluate torch transformers sklearn pandas matplotlib scipy gradio'.split())\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
