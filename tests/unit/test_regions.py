@@ -321,6 +321,17 @@ class TestFlags:
         assert "calibration_reversal" in diagnose(evidence(*readers)).flags
         assert "calibration_reversal" not in diagnose(evidence(*readers, contrasts=(weak,))).flags
 
+    @pytest.mark.parametrize(("low", "high", "turned"), [(-0.01, 0.01, True), (0.005, 0.03, False)])
+    def test_a_light_reader_that_gains_nothing_counts_as_near_zero(self, low, high, turned):
+        # SNLI's pattern: foreign evidence misleads the light reader a little, its own is worth nothing to it.
+        alone = AblationEvidence(
+            "tfidf_lr", "query-only", "retrained", 0.8, Interval(0.79, 0.81), difference=Interval(low, high)
+        )
+        readers = [reader("light", delta("sensitive", 0.019)), reader("strong", "sensitive")]
+        found = diagnose(evidence(*readers, ablations=[alone]))
+        assert ("calibration_reversal" in found.flags) is turned
+        assert any("no better with the evidence than retrained without it" in r for r in found.reasons) is turned
+
     def test_no_reversal_down_the_ladder(self):
         found = diagnose(evidence(reader("light", "sensitive"), reader("strong", "equivalent")))
         assert found.region == "evidence_sensitive"

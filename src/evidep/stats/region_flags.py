@@ -44,11 +44,13 @@ def _best_accuracy(readers: Sequence[ReaderSummary]) -> float:
 
 def _calibration_reversal(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
     ladder = [reader for reader in readers if reader.works]
-    for light in (reader for reader in ladder if reader.verdict("global") == "equivalent"):
+    for light in (reader for reader in ladder if _near_zero(evidence, reader)):
         for strong in (reader for reader in ladder if reader.verdict("global") == "sensitive"):
             if _RUNG[strong.strength] <= _RUNG[light.strength]:
                 continue
             words = f"{light.name} has ΔEvi {light.effect('global'):.4f}, {strong.name} {strong.effect('global'):.4f}"
+            if light.verdict("global") != "equivalent":
+                words = f"{light.name} is no better with the evidence than retrained without it, and {words}"
             contrast = next(
                 (c for c in evidence.contrasts if (c.stronger, c.lighter) == (strong.name, light.name)), None
             )
@@ -57,6 +59,17 @@ def _calibration_reversal(evidence: AuditEvidence, readers: Sequence[ReaderSumma
             if contrast.ci.low > 0.0:
                 return f"Calibration reversal: {words}; paired difference {contrast.mean:.4f}, {span(contrast.ci)}."
     return None
+
+
+def _near_zero(evidence: AuditEvidence, reader: ReaderSummary) -> bool:
+    """Whether evidence is worth nothing to a reader: no ΔEvi, or no gain over its own fit without evidence.
+
+    The second is met where foreign evidence misleads a reader that its own evidence does not help.
+    """
+    if reader.verdict("global") == "equivalent":
+        return True
+    gains = [ablation.difference for ablation in retrained(evidence, "query-only").get(reader.name, [])]
+    return bool(gains) and all(gain is not None and gain.high <= evidence.margin for gain in gains)
 
 
 def _residual_query_signal(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
