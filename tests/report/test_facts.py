@@ -20,6 +20,10 @@ def test_readers_go_up_the_ladder_whatever_their_order() -> None:
         region="evidence_sensitive",
     )
     assert [row["reader"] for row in facts.readers(packet)] == ["a", "b", "c"]
+    seeds = [packets.reader_row(name, seed=seed) for seed in (0, 1) for name in ("b", "a")]
+    packet = packets.packet(seeds, [packets.delta_row("a")], region="evidence_sensitive")
+    every = [(row["reader"], row["seed"]) for row in facts.readers(packet, every_seed=True)]
+    assert every == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
 
 
 def test_headline_is_the_strongest_sensitive_reader_and_not_the_largest_effect() -> None:

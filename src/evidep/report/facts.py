@@ -48,7 +48,10 @@ def readers(packet: AuditPacket, *, every_seed: bool = False) -> list[Row]:
     if not found:
         first = packet["readers"][0]["seed"]
         found = [row for row in packet["readers"] if row["seed"] == first]
-    return sorted(found, key=lambda row: (STRENGTHS.index(row.get("strength", "light")), row["seed"]))
+    order = {name: at for at, name in reversed(list(enumerate(row["reader"] for row in packet["readers"])))}
+    return sorted(
+        found, key=lambda row: (STRENGTHS.index(row.get("strength", "light")), order[row["reader"]], row["seed"])
+    )
 
 
 def counts(reader: Row) -> bool:

@@ -277,7 +277,7 @@ def _information(page: _Page, packet: AuditPacket) -> None:
     page.heading("Usable information of the evidence, beyond the query (V-information)")
     for row in rows:
         page.line(
-            f"{page.name(row['reader'])}: {page.value(row['v_information_bits'], row.get('reason'))} bits per item "
+            f"{_named(page, packet, row)}: {page.value(row['v_information_bits'], row.get('reason'))} bits per item "
             f"{interval(row['ci'])}"
         )
 
