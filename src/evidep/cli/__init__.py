@@ -15,7 +15,7 @@ from typing import Final
 from evidep.errors import EvidepError
 from evidep.version import __version__
 
-COMMANDS: Final = ("audit", "show", "demo", "card", "modules")
+COMMANDS: Final = ("audit", "show", "demo", "card", "modules", "check", "diff")
 EXIT_FAILED_GATE: Final = 1
 EXIT_BAD_INPUT: Final = 2
 EXIT_INTERRUPTED: Final = 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,13 +129,17 @@ def write_gate_files(
     Raises:
         CacheError: A file cannot be written.
     """
-    texts = {
-        junit: lambda: gate_junit(result),
-        sarif: lambda: json.dumps(gate_sarif(result, packet_file), indent=2, ensure_ascii=False) + "\n",
-        markdown: lambda: gate_markdown(result),
-    }
+
+    def sarif_text() -> str:
+        return json.dumps(gate_sarif(result, packet_file), indent=2, ensure_ascii=False) + "\n"
+
+    wanted: list[tuple[str | None, Callable[[], str]]] = [
+        (junit, lambda: gate_junit(result)),
+        (sarif, sarif_text),
+        (markdown, lambda: gate_markdown(result)),
+    ]
     written = []
-    for name, make in texts.items():
+    for name, make in wanted:
         if name is None:
             continue
         path = Path(name)
