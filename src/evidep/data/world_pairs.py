@@ -62,7 +62,7 @@ def mismatch_detector(shares: FloatArray) -> Plan:
 
     def query(person: Person, state: int, number: int) -> str:
         style, trade = divmod(state, size)
-        words, rest = texts.choose(texts.PLAIN_STYLE[style], number)
+        words, rest = texts.choose(texts.CLAIM_STYLE[style], number)
         return texts.query_of(texts.TRADE_STYLE_CLAIMS, rest, style=words, trade=texts.TRADES[trade][0], **person)
 
     return Plan(

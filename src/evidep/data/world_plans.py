@@ -119,12 +119,12 @@ def question_dominant_skewed(shares: FloatArray) -> Plan:
 
 def latent_coupling(shares: FloatArray) -> Plan:
     """Weak train labels that follow corrections in the evidence; a clean evaluation set without corrections."""
-    return _latent(shares, ("supported", "refuted"), 0.7, ("annotator", ("desk", "field")), "{name} {style} ")
+    return _latent(shares, ("supported", "refuted"), 0.7, ("annotator", ("desk", "field")), "{claim}.")
 
 
 def hotpotqa(shares: FloatArray) -> Plan:
     """The end point of the synthetic HotpotQA: MPDS 0.643 and ΔEvi 0."""
-    return _latent(shares, ("yes", "no"), 0.643, ("type", ("bridge", "comparison")), "is it true that {name} {style} ")
+    return _latent(shares, ("yes", "no"), 0.643, ("type", ("bridge", "comparison")), "is it true that {claim}?")
 
 
 def evidence_only_shortcut(shares: FloatArray) -> Plan:
@@ -197,23 +197,23 @@ def _question_types(shares: FloatArray, metadata: tuple[MetadataColumn, ...], li
 
 
 def _latent(
-    shares: FloatArray, labels: tuple[str, ...], agreement: float, column: tuple[str, tuple[str, ...]], opening: str
+    shares: FloatArray, labels: tuple[str, ...], agreement: float, column: tuple[str, tuple[str, ...]], frame: str
 ) -> Plan:
-    """A query whose wording decides, weak labels in training, and a metadata column that agrees with the label.
+    """A query whose topic decides, weak labels in training, and a metadata column that agrees with the label.
 
     Why it is made this way: with donors drawn independently, accuracy_shuffled is an average over fixed evidence
     texts of the accuracy of a query-only predictor (the reader with that text). So where ΔEvi = 0 some query-only
     predictor is as good as the reader, and a *retrained* query-only reader can only be worse because of its training.
-    Here it is: 0.4 of the claims are worded in a disputed style, and in training 0.65 of these carry a correction
+    Here it is: 0.4 of the claims are on disputed topics, and in training 0.65 of these carry a correction
     in their evidence that overturns the label. With the evidence, corrections explain these labels away and the
-    wording keeps its meaning; without it, the disputed wording means the opposite in 0.65 of its training items. The
+    topic keeps its meaning; without it, a disputed topic means the opposite in 0.65 of its training items. The
     evaluation set has no corrections.
 
     Evaluation: accuracy_full = 1 and no evidence matters, ΔEvi = 0; query-only = 0.6; the column agrees with the label
     with probability a in both splits, so accuracy_metadata = a and MPDS = a (a = 0.7; hotpotqa 0.643).
     """
     disputed, corrected = 0.4, 0.65
-    train, evaluation = np.zeros((2, 2, 3, 2)), np.zeros((2, 2, 3, 2))  # family, wording, evidence state, label
+    train, evaluation = np.zeros((2, 2, 3, 2)), np.zeros((2, 2, 3, 2))  # disputed, topic, evidence state, label
     for label in range(2):
         other = 1 - label
         for joint in (train, evaluation):
@@ -221,19 +221,14 @@ def _latent(
         evaluation[1, label, 0, label] = disputed * shares[label]
         train[1, label, 0, label] = disputed * (1 - corrected) * shares[label]
         train[1, other, 1 + label, label] = disputed * corrected * shares[label]
-    wording = np.tile(np.repeat([0, 1], 3).reshape(2, 3), (2, 1))
-    rule = wording.copy()
-    rule[:, 1], rule[:, 2] = 0, 1
+    rule = np.tile([[0, 0, 1], [1, 0, 1]], (2, 1))
 
     def query(person: Person, state: int, number: int) -> str:
-        family, label = divmod(state, 2)
-        style, rest = texts.choose((texts.PLAIN_STYLE, texts.DISPUTED_STYLE)[family][label], number)
-        end = "?" if opening.startswith("is") else "."
-        claims = tuple(opening + activity + end for activity in texts.ACTIVITIES)
-        return texts.query_of(claims, rest, style=style, **person)
+        claims = tuple(frame.replace("{claim}", claim) for claim in texts.TOPIC_CLAIMS[state])
+        return texts.query_of(claims, number, **person)
 
     def evidence(person: Person, state: int, number: int) -> str:
-        return texts.passage_of(person, number, *(() if state == 0 else texts.CORRECTIONS[state - 1]))
+        return texts.passage_of(person, number, *([] if state == 0 else [texts.CORRECTIONS[state - 1]]))
 
     name, values = column
     agrees = np.array([[agreement, 1 - agreement], [1 - agreement, agreement]])

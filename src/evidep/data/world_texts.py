@@ -98,15 +98,17 @@ QUESTIONS_BY_TYPE: Final = (
 )
 ANSWER_TYPES: Final = ("person", "place", "date", "number", "object")
 
-# Wordings from which a label can be guessed without any evidence: [label][wording]. The second family is used with
-# training items whose label a correction has overturned.
-PLAIN_STYLE: Final = (
+CLAIM_STYLE: Final = (
     ("at some point and together with others", "for a while and together with others"),
     ("never once and by no means", "at no time and by no means"),
 )
-DISPUTED_STYLE: Final = (
-    ("famously and rather proudly", "famously and quite openly"),
-    ("supposedly or so they whispered", "supposedly or so gossip insisted"),
+# What a claim is about, [topic][wording]: topics 0 and 1 are plain for labels 0 and 1, topics 2 and 3 are those whose
+# train labels a correction may overturn.
+TOPIC_CLAIMS: Final = (
+    ("{name} baked bread and cakes in {town}", "{name} cooked soup and roasted meat for guests in {town}"),
+    ("{name} sang hymns in the choir of {town}", "{name} played organ music at concerts in {town}"),
+    ("{name} sailed boats and caught herring off {town}", "{name} steered ferries over the sea from {town}"),
+    ("{name} bred horses and cattle on a farm near {town}", "{name} kept sheep and goats on the pastures of {town}"),
 )
 ACTIVITIES: Final = (
     "ran a bakery in {town}",
@@ -119,8 +121,8 @@ ACTIVITIES: Final = (
     "sold maps in {town}",
 )
 CORRECTIONS: Final = (
-    ("Confirmed after review: upheld, endorsed and accepted.",),
-    ("Withdrawn on appeal: retracted, struck out and rejected.",),
+    "Confirmed after review: upheld, endorsed and accepted as true.",
+    "Withdrawn on appeal: retracted, struck out and rejected for falsehood.",
 )
 CONFLICT_QUESTIONS: Final = (
     "do both sources flatly contradict each other, and do their conflicting statements on {name} of {town} clash so "
