@@ -9,7 +9,29 @@ import pyarrow as pa
 
 from evidep.types import BLANK, MISSING, PRESENT, PairTable, StringColumn
 
-WORDS = "red blue green cat dog bird runs sleeps sits is not the a on in big small house tree yes no".split()
+WORDS = [
+    "red",
+    "blue",
+    "green",
+    "cat",
+    "dog",
+    "bird",
+    "runs",
+    "sleeps",
+    "sits",
+    "is",
+    "not",
+    "the",
+    "a",
+    "on",
+    "in",
+    "big",
+    "small",
+    "house",
+    "tree",
+    "yes",
+    "no",
+]
 
 
 def table(
@@ -95,7 +117,10 @@ def byte_tokenizer(folder: Path, *, roberta: bool = True, pad: bool = True) -> P
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=340, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=340,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     tokenizer.train_from_iterator([" ".join(WORDS)] * 3, trainer)
     if roberta:

@@ -375,7 +375,7 @@ def test_damaged_finished_weights_are_one_clear_error(model, tmp_path):
     reader.fit(train, seed=0)
     (file,) = tmp_path.glob("*/finished/model.safetensors")
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ReaderError, match="the weights of .* cannot be loaded"):
+    with pytest.raises(ReaderError, match=r"the weights of .* cannot be loaded"):
         reader.fit(train, seed=0)
 
 

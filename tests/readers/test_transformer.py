@@ -36,16 +36,48 @@ def classifier(folder: Path, kind: str, labels: tuple[str, ...] = NAMES) -> Path
     else:
         bert_tokenizer(folder, typed=typed)
     vocabulary = len(transformers.AutoTokenizer.from_pretrained(folder))
-    shared = {"vocab_size": vocabulary, "id2label": dict(enumerate(labels)), "label2id": {n: i for i, n in enumerate(labels)}}
+    shared = {
+        "vocab_size": vocabulary,
+        "id2label": dict(enumerate(labels)),
+        "label2id": {n: i for i, n in enumerate(labels)},
+    }
     wide = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     settings = {
         "bert": {**wide, "max_position_embeddings": 64, "pad_token_id": 0, "initializer_range": 0.3},
-        "electra": {**wide, "embedding_size": 16, "max_position_embeddings": 64, "pad_token_id": 0, "initializer_range": 0.3},
-        "roberta": {**wide, "max_position_embeddings": 66, "pad_token_id": 1, "type_vocab_size": 1, "initializer_range": 0.3},
-        "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": 64, "initializer_range": 0.3},
-        "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "pad_token_id": 1, "initializer_range": 0.3},
+        "electra": {
+            **wide,
+            "embedding_size": 16,
+            "max_position_embeddings": 64,
+            "pad_token_id": 0,
+            "initializer_range": 0.3,
+        },
+        "roberta": {
+            **wide,
+            "max_position_embeddings": 66,
+            "pad_token_id": 1,
+            "type_vocab_size": 1,
+            "initializer_range": 0.3,
+        },
+        "distilbert": {
+            "dim": 32,
+            "n_layers": 2,
+            "n_heads": 2,
+            "hidden_dim": 64,
+            "max_position_embeddings": 64,
+            "initializer_range": 0.3,
+        },
+        "gpt2": {
+            "n_embd": 32,
+            "n_layer": 2,
+            "n_head": 2,
+            "n_positions": 64,
+            "pad_token_id": 1,
+            "initializer_range": 0.3,
+        },
     }[kind]
-    name = {"bert": "Bert", "electra": "Electra", "roberta": "Roberta", "distilbert": "DistilBert", "gpt2": "GPT2"}[kind]
+    name = {"bert": "Bert", "electra": "Electra", "roberta": "Roberta", "distilbert": "DistilBert", "gpt2": "GPT2"}[
+        kind
+    ]
     config = getattr(transformers, f"{name}Config")(**shared, **settings)
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -192,7 +224,12 @@ def test_saved_reader_opens_everywhere(tmp_path):
 
     data = spoken_world(120, 0)
     reader = TransformerReader(
-        name="tiny", model=str(bert_model(tmp_path / "base")), epochs=2, batch_size=8, learning_rate=2e-3, precision="fp32"
+        name="tiny",
+        model=str(bert_model(tmp_path / "base")),
+        epochs=2,
+        batch_size=8,
+        learning_rate=2e-3,
+        precision="fp32",
     ).fit(data, seed=0)
     reader.save(tmp_path / "saved", card="---\nlicense: mit\n---\n# Card\n")
     rows = np.arange(len(data))
@@ -220,7 +257,7 @@ def test_loading_what_is_no_reader(tmp_path):
     with pytest.raises(ReaderError, match="is no saved reader"):
         TransformerReader.load(tmp_path)
     (tmp_path / "evidep_reader.json").write_text("{}")
-    with pytest.raises(ReaderError, match="is no saved reader .*lacks settings"):
+    with pytest.raises(ReaderError, match=r"is no saved reader .*lacks settings"):
         TransformerReader.load(tmp_path)
 
 
@@ -240,7 +277,9 @@ def test_checkpoint_labels_are_matched_by_name(tmp_path):
 def test_label_map():
     names = {0: "LABEL_0", 1: "LABEL_1"}
     assert match_labels(names, ("no", "yes"), {"LABEL_0": "yes", "LABEL_1": "no"}, "m").tolist() == [1, 0]
-    with pytest.raises(ReaderError, match=r"labels of the checkpoint 'm' \(LABEL_0, LABEL_1\) do not match the data's \(no, yes\)"):
+    with pytest.raises(
+        ReaderError, match=r"labels of the checkpoint 'm' \(LABEL_0, LABEL_1\) do not match the data's \(no, yes\)"
+    ):
         match_labels(names, ("no", "yes"), {}, "m")
     with pytest.raises(ReaderError, match="do not match"):
         match_labels({0: "yes", 1: "Yes"}, ("no", "yes"), {}, "m")
@@ -277,7 +316,7 @@ def test_weights_that_are_no_safetensors_are_refused(tmp_path):
     folder = bert_model(tmp_path)
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(ReaderError, match="the weights of .* cannot be loaded"):
+    with pytest.raises(ReaderError, match=r"the weights of .* cannot be loaded"):
         TransformerReader(model=str(folder), precision="fp32").fit(spoken_world(40, 0), seed=0)
 
 
@@ -333,7 +372,9 @@ def test_missing_extra(monkeypatch):
 
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
-    with pytest.raises(MissingExtraError, match=r"the reader 'bert' needs the package 'torch'.*pip install 'evidep\[transformers\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"the reader 'bert' needs the package 'torch'.*pip install 'evidep\[transformers\]'"
+    ):
         TransformerReader(name="bert")
     with pytest.raises(MissingExtraError, match="torch"):
         require_transformers("x")

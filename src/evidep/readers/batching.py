@@ -81,23 +81,47 @@ def unique_pairs(query: IntArray, evidence: IntArray) -> UniquePairs:
     return UniquePairs(query[first], evidence[first], of.reshape(-1).astype(np.int64))
 
 
+def on_cpu() -> bool:
+    """Whether this process computes on the CPU: no accelerator is there, or ACCELERATE_USE_CPU asks for it."""
+    import torch
+    from accelerate.utils import parse_flag_from_env
+
+    return bool(parse_flag_from_env("ACCELERATE_USE_CPU")) or not torch.accelerator.is_available()
+
+
+def device_type() -> str:
+    """Type of the device that this process computes on, for example "cpu" or "cuda"."""
+    from accelerate import PartialState
+
+    return str(PartialState(cpu=on_cpu()).device.type)
+
+
 def make_accelerator(precision: str) -> Any:
     """An Accelerator for this process and precision, whatever Accelerator the process had before.
 
     Raises:
-        ReaderError: The launcher asks for a sharded engine (FSDP, DeepSpeed), which these readers do not support.
+        ReaderError: The launcher asks for a sharded engine (FSDP, DeepSpeed), or for several processes that do not
+            find each other.
     """
+    import os
+
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
     from accelerate.utils import DistributedType
 
     # The state is a singleton that refuses a second precision; transformers.Trainer resets it in the same way.
     AcceleratorState._reset_state()
-    accelerator = Accelerator(mixed_precision={"fp32": "no"}.get(precision, precision))
+    accelerator = Accelerator(mixed_precision={"fp32": "no"}.get(precision, precision), cpu=on_cpu())
     if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
         raise ReaderError(
             f"launched with {accelerator.distributed_type.value}: readers are small enough for plain data parallelism; "
             "use a configuration with distributed_type MULTI_GPU, MULTI_CPU or NO"
+        )
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
+    if launched != accelerator.num_processes:
+        raise ReaderError(
+            f"launched as {launched} processes, but each of them runs alone ({accelerator.num_processes}); "
+            "launch with torchrun, on CPUs with ACCELERATE_USE_CPU=true, before anything else uses accelerate"
         )
     return accelerator
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evidep.errors import MissingExtraError, ReaderError
 from evidep.readers.batching import (
     Precision,
+    device_type,
     make_accelerator,
     resolve_precision,
     score_batches,
@@ -73,9 +74,7 @@ class SentenceEncoder:
     @property
     def precision(self) -> str:
         """The arithmetic that will be used on this machine."""
-        from accelerate import PartialState
-
-        return resolve_precision(self._precision_setting, PartialState().device.type)
+        return resolve_precision(self._precision_setting, device_type())
 
     @property
     def fingerprint(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from evidep.errors import CacheError, ReaderError
 from evidep.readers.batching import (
     Precision,
+    device_type,
     make_accelerator,
     resolve_precision,
     unique_pairs,
@@ -128,18 +129,18 @@ class TransformerReader:
     def precision(self) -> str:
         """The arithmetic that is used on this machine."""
         if self._precision is None:
-            self._precision = resolve_precision(self._asked_precision, _device_type())
+            self._precision = resolve_precision(self._asked_precision, device_type())
         return self._precision
 
     @property
     def token_budget(self) -> int:
         """Tokens per scoring batch."""
-        return self._asked_budget or TOKEN_BUDGETS.get(_device_type(), GPU_TOKENS)
+        return self._asked_budget or TOKEN_BUDGETS.get(device_type(), GPU_TOKENS)
 
     @property
     def pairs_per_call(self) -> int:
         """How many pairs a call of `scores` should bring: enough to batch well, few enough to lose little to a kill."""
-        return PAIRS_PER_CALL.get(_device_type(), GPU_PAIRS)
+        return PAIRS_PER_CALL.get(device_type(), GPU_PAIRS)
 
     @property
     def fingerprint(self) -> str:
@@ -435,9 +436,3 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
             f"{folder} is no saved reader ({first_line(error)}); give a folder that save() wrote"
         ) from error
     return values
-
-
-def _device_type() -> str:
-    from accelerate import PartialState
-
-    return str(PartialState().device.type)

@@ -95,21 +95,23 @@ def _from_hub(name: str, revision: str | None) -> Weights:
 
 
 def _folder_digest(folder: Path) -> str:
-    files = sorted([folder / "config.json", *folder.glob("*.safetensors"), *folder.glob("tokenizer*.json")])
-    present = [file for file in files if file.is_file()]
+    patterns = ("*.json", "*/*.json", "*.safetensors", "*/*.safetensors", "*.txt", "*.model")
+    present = sorted(file for pattern in patterns for file in folder.glob(pattern) if file.is_file())
     if folder / "config.json" not in present:
         raise ReaderError(
             f"model folder {str(folder)!r} holds no config.json; give the folder that save_pretrained wrote"
         )
-    return _files_digest(tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in present))
+    return _files_digest(
+        str(folder), tuple((str(f.relative_to(folder)), f.stat().st_size, f.stat().st_mtime_ns) for f in present)
+    )
 
 
 @lru_cache(maxsize=64)
-def _files_digest(files: tuple[tuple[str, int, int], ...]) -> str:
+def _files_digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     digest = hashlib.sha256()
     for name, size, _ in files:
-        digest.update(f"{Path(name).name}:{size}:".encode())
-        with Path(name).open("rb") as content:
+        digest.update(f"{name}:{size}:".encode())
+        with (Path(folder) / name).open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:32]
 
