@@ -83,7 +83,9 @@ def test_no_width_cuts_a_number(name: str, width: int) -> None:
         rest = [verdict, "0.1%", f"{row['minimum_detectable_effect']:.3f}"]
         assert any(line[: len(expected)] == expected and line[-3:] == rest for line in lines), expected
     for score in packet["metadata"]["by_reader"]:
-        assert any(f"{score['mpds']:.3f}" in line for line in lines)
+        low, high = score["ci"]
+        whole = [f"{score['mpds']:.3f}", f"[{low:.3f},", f"{high:.3f}]"]
+        assert any(line[-4:-1] == whole for line in lines), whole
 
 
 def test_wide_terminals_get_the_adjusted_p() -> None:
