@@ -309,14 +309,22 @@ def test_permutation_sd_over_sqrt_k_would_be_far_too_small() -> None:
 def test_one_large_group_widens_the_interval() -> None:
     rng = np.random.default_rng(5)
     h, codes = world(rng, 300, 1.0)
-    big = np.where(np.arange(300) < 100, 0, codes + 1)
-    h[:100, :100] |= np.eye(100, dtype=bool)
+    big = np.where(np.arange(300) < 75, 0, codes + 1)
+    h[:75, :75] |= np.eye(75, dtype=bool)
     shuffled, donors = shuffles(rng, h, 20)
     result = delta_evi(np.diagonal(h), shuffled, donors, groups=big, unchanged_rate=0.0)
     alone = delta_evi(np.diagonal(h), shuffled, donors, unchanged_rate=0.0)
     assert result.standard_error > 2 * alone.standard_error
     error = cluster_error(np.diagonal(h) - shuffled.mean(axis=0), big)
     assert error.degrees_of_freedom < 10
+
+
+def test_one_text_in_a_third_of_the_items_gives_no_interval() -> None:
+    right, groups = np.arange(300) % 2 == 0, np.maximum(np.arange(300) - 99, 0)
+    result = delta_evi(right, ~right[None], None, groups=groups, **no_sign_flips(300))
+    assert str(result.ci.reason).startswith("one group holds 33% of the items (more than 25%)")
+    assert math.isnan(result.standard_error)
+    assert result.verdict == "inconclusive"
 
 
 def test_type_one_errors_of_p_value_and_equivalence() -> None:
@@ -421,7 +429,7 @@ def test_cluster_error_is_the_jackknife_and_the_usual_factor_for_equal_groups() 
     assert error.n_groups == len(kept)
     assert 1 <= error.degrees_of_freedom <= len(kept) - 1
     assert math.isnan(cluster_error(values, np.zeros(60, dtype=int)).standard_error)
-    assert t_interval(0.999, error, 0.95).high == 1.0
+    assert t_interval(0.999, cluster_error(values), 0.95).high == 1.0
 
 
 def test_cluster_weights_keep_their_first_resamples() -> None:

@@ -21,13 +21,25 @@ def test_information_is_the_difference_of_two_losses():
     assert result.entropy_full == pytest.approx((1 + 2 + 0) / 3)
     assert result.v_information == pytest.approx(1.0)
     assert result.pointwise == pytest.approx([1.0, -1.0, 3.0])
-    expected = stats.t.interval(0.95, 2, 1.0, stats.sem([1.0, -1.0, 3.0]))
-    assert (result.ci.low, result.ci.high) == pytest.approx(expected)
+    assert result.standard_error == pytest.approx(stats.sem([1.0, -1.0, 3.0]))
+    assert "too few groups: 3" in result.reason
+
+
+def test_interval_needs_fifty_groups_and_counts_those_that_carry_the_variance():
+    full = np.log(np.r_[np.full(48, 1 / 2), 1 / 8, 1 / 8])
+    result = v_information(np.full(50, math.log(1 / 4)), full)
+    # 48 gain a bit, two lose one: mean 46/50; squares about it 48 * 0.08^2 + 2 * 1.92^2 = 7.68, fourth powers 27.18.
+    degrees = 7.68**2 / (48 * 0.08**4 + 2 * 1.92**4)
+    half = stats.t.ppf(0.975, degrees) * math.sqrt(7.68 / 49 / 50)
+    assert (result.ci.low, result.ci.high) == pytest.approx((0.92 - half, 0.92 + half))
+    few = v_information(np.full(49, math.log(1 / 4)), full[1:])
+    assert math.isnan(few.ci.low)
+    assert "49, at least 50" in few.reason
 
 
 def test_sees_what_the_most_likely_label_hides():
     # the answer stays the same, its probability rises from .6 to .9: log2 1.5 bits
-    result = v_information(np.log(np.full(10, 0.6)), np.log(np.full(10, 0.9)))
+    result = v_information(np.log(np.full(50, 0.6)), np.log(np.full(50, 0.9)))
     assert result.v_information == pytest.approx(math.log2(1.5))
     assert "degenerate" in result.ci.reason
 

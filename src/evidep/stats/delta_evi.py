@@ -237,7 +237,7 @@ def _stratum_means(values: FloatArray, moves: BoolArray, strata: IntArray | None
 
 def _judge(result: DeltaEvi, estimate: float, error: ClusterError, alpha: float, margin: float) -> DeltaEvi:
     """Fill in equivalence, power and verdict."""
-    if error.n_groups < MIN_GROUPS:
+    if error.too_few:
         empty = replace(result.ci, level=1.0 - 2.0 * alpha)
         return replace(result, ci_equivalence=empty, standard_error=_NAN, reason=result.ci.reason)
     equivalence = tost(estimate, error.standard_error, error.degrees_of_freedom, margin, alpha)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evidep.errors import DataError
-from evidep.stats.checks import check_alpha, numbers, same_length
-from evidep.stats.paired import cluster_mean
+from evidep.stats.checks import check_alpha, group_codes, numbers, same_length
+from evidep.stats.resampling import ClusterError, cluster_error, t_interval
 from evidep.types import FloatArray, Interval
 
 _ROUNDING = 1e-6
 """Log-probabilities up to this much above 0 are rounding of a probability of 1."""
+MIN_GROUPS_BITS: Final = 50
+"""Fewest groups for which an interval is given. Log-losses are skewed: a few surprising items carry the variance, and
+small samples miss them. In planted worlds the 95 % interval covers in 87 % of samples of 20 groups, 94 % of 40 and 96 %
+of 60."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +30,8 @@ class VInformation:
         v_information: entropy_query - entropy_full, in bits per item. Estimated on held-out items, so it can fall
             below 0: then the reader that sees the evidence predicts worse than the one that does not. Not clipped.
         standard_error: Cluster-robust standard error of `v_information`.
-        ci: Cluster t interval of `v_information`.
+        ci: Cluster t interval of `v_information`, with degrees of freedom limited by the groups that carry the
+            variance; nan with a reason below `MIN_GROUPS_BITS` groups.
         entropy_query: H(Y|Q): mean held-out log-loss, in bits, of the reader trained without evidence.
         entropy_full: H(Y|Q,E): mean held-out log-loss, in bits, of the reader trained with evidence.
         pointwise: [n] bits per item, whose mean is `v_information` (see `pointwise_v_information`).
@@ -83,17 +89,26 @@ def v_information(
     """
     check_alpha(alpha)
     pointwise = pointwise_v_information(log_prob_query_only, log_prob_full)
-    mean = cluster_mean(pointwise, groups, alpha)
+    n = len(pointwise)
+    level = 1.0 - alpha
+    estimate = float(pointwise.mean()) if n else math.nan
+    error = ClusterError(math.nan, math.nan, 0) if n == 0 else cluster_error(pointwise, group_codes(groups, n)[0])
+    ci = t_interval(estimate, error, level, bound=math.inf)
+    if n == 0:
+        ci = Interval(math.nan, math.nan, level, "no items")
+    elif not error.too_few and error.n_groups < MIN_GROUPS_BITS:
+        reason = f"too few groups: {error.n_groups}, at least {MIN_GROUPS_BITS} are needed for an interval in bits"
+        ci = Interval(math.nan, math.nan, level, reason)
     losses = _log_probabilities(log_prob_query_only, "log_prob_query_only") / -math.log(2.0)
     entropy_query = float(losses.mean()) if len(losses) else math.nan
     return VInformation(
-        v_information=mean.estimate,
-        standard_error=mean.standard_error,
-        ci=mean.ci,
+        v_information=estimate,
+        standard_error=error.standard_error,
+        ci=ci,
         entropy_query=entropy_query,
-        entropy_full=entropy_query - mean.estimate,
+        entropy_full=entropy_query - estimate,
         pointwise=pointwise,
-        reason=mean.reason,
+        reason=ci.reason,
     )
 
 
