@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args, get_type_hints
 
-from evidep.audit.compare import Change, Comparison, Quantity, Row, compare, effect, fit_number
+from evidep.audit.compare import Change, Comparison, compare, effect
 from evidep.audit.packet import AuditPacket, plain
+from evidep.audit.shared_items import Quantity, Row, fit_number
 from evidep.errors import SettingError
 from evidep.types import Diagnosis
 
