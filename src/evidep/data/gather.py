@@ -62,9 +62,9 @@ def gather(source: Source, roles: ColumnRoles) -> Gathered:
     Raises:
         DataError: If a column is absent, a value cannot be what its role asks for, or a group is missing.
     """
-    check_columns(roles, source.columns)
     if len(source) == 0:
         raise DataError(f"{'the data' if source.name is None else f'split {source.name!r}'} has no rows")
+    check_columns(roles, source.columns, "" if source.name is None else f"split {source.name!r}: ")
     labels = read_labels(source, roles.label)
     dropped = Counter(labels.dropped)
     labelled = labels.index >= 0

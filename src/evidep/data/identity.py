@@ -69,7 +69,7 @@ def encode(pieces: Callable[[], Iterable[pa.LargeStringArray]], *, keyed: bool =
     offsets = np.cumsum(np.append(0, np.frombuffer(lengths, dtype=np.int64)[new]), dtype=np.int64)
     del digests, lengths, places, code
     data = pa.allocate_buffer(int(offsets[-1]))
-    keys = _copy_new(pieces(), new, memoryview(data), keyed)
+    keys = _copy_new(pieces(), new, memoryview(data).cast("B"), keyed)
     texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), data)
     return EncodedColumn(StringColumn(texts, index), keys)
 
@@ -120,7 +120,7 @@ def _raw(texts: pa.LargeStringArray) -> tuple[IntArray, memoryview]:
     if not len(texts) or offsets_buffer is None:
         return np.zeros(1, dtype=np.int64), memoryview(b"")
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return offsets - offsets[0], memoryview(data or b"")[int(offsets[0]) : int(offsets[-1])]
+    return offsets - offsets[0], memoryview(data or b"").cast("B")[int(offsets[0]) : int(offsets[-1])]
 
 
 def codes(*columns: EncodedColumn) -> list[IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ def load_audit_data(
     Args:
         data: The benchmark.
         train: Other data to fit readers on.
-        config: Configuration of a Hub data set.
+        config: Configuration of a Hub data set. It and `revision` are for `data`; `train` uses them if it is the same.
         split: Evaluation split. By default test, else validation, else any that is not for training; a split without
             labels is passed over.
         train_split: Split of `train` (or of `data`) to fit readers on. By default the train split, where there is one
@@ -63,7 +63,8 @@ def load_audit_data(
     Raises:
         DataError: If the data cannot be found, read or audited as it is; the message says what to change.
     """
-    splits = open_splits(data, config=config, revision=revision)
+    wanted = [name for name in (split, train_split) if name is not None]
+    splits = open_splits(data, config=config, revision=revision, wanted=wanted)
     if split is not None:
         _check_name(split, splits, "split")
     first = next(iter(splits.values())) if split is None else splits[split]
@@ -74,12 +75,32 @@ def load_audit_data(
     if train is None:
         fit = _train_within(splits, name, train_split, notes)
     else:
-        fit = _train_apart(open_splits(train, config=config, revision=revision), train_split, notes)
+        same = isinstance(train, str | Path) and isinstance(data, str | Path) and str(train) == str(data)
+        apart = open_splits(
+            train,
+            config=config if same else None,
+            revision=revision if same else None,
+            wanted=[] if train_split is None else [train_split],
+        )
+        fit = _train_apart(apart, train_split, notes)
+        if same and fit.name == name:
+            raise DataError(_same_rows("train", train, name))
     return build_audit_data(splits[name], fit, found, notes=notes)
 
 
-def open_splits(data: Any, *, config: str | None = None, revision: str | None = None) -> Splits:
-    """The splits of the data by name; the one key None where it has none. Rows without a split name are left out.
+def open_splits(
+    data: Any, *, config: str | None = None, revision: str | None = None, wanted: Sequence[str] = ()
+) -> Splits:
+    """The splits of the data by name; the one key None where it has none.
+
+    Rows that a column "split" leaves without a name belong to no split.
+
+    Args:
+        data: As for `load_audit_data`.
+        config: Configuration of a Hub data set.
+        revision: Commit, tag or branch of a Hub data set.
+        wanted: Split names that were asked for: a column "split" that has one of them counts as naming splits even
+            where its values are no usual split names.
 
     Raises:
         DataError: If the data cannot be found or read.
@@ -93,7 +114,9 @@ def open_splits(data: Any, *, config: str | None = None, revision: str | None = 
             raise DataError("the data has no splits")
         return {str(name): as_source(part, str(name)) for name, part in data.items()}
     source = as_source(data)
-    return _by_column(source) or {source.name: source}
+    if source.n_rows == 0:
+        raise DataError("the data has no rows")
+    return _by_column(source, wanted) or {source.name: source}
 
 
 def _from_name(name: str | Path, config: str | None, revision: str | None) -> Any:
@@ -141,7 +164,7 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _by_column(source: Source) -> Splits | None:
+def _by_column(source: Source, wanted: Sequence[str]) -> Splits | None:
     """The splits that a column "split" names; None without such a column, or where its values are no split names."""
     if "split" not in source.columns:
         return None
@@ -150,7 +173,7 @@ def _by_column(source: Source) -> Splits | None:
     names = values.dictionary.to_pylist()
     index = np.asarray(values.indices.fill_null(-1))
     named = [name for name in names if name.strip()]
-    if not named or not all(_SPLIT_NAME.fullmatch(name) for name in named):
+    if not named or not (set(wanted) & set(named) or all(map(_SPLIT_NAME.fullmatch, named))):
         return None
     return {name: source.part(name, index == names.index(name)) for name in named}
 
@@ -215,11 +238,17 @@ def _train_within(splits: Splits, evaluation: str | None, wanted: str | None, no
         return None
     _check_name(wanted, splits, "train_split")
     if wanted == evaluation:
-        raise DataError(
-            f"train_split {wanted!r} is the evaluation split too: readers would be scored on what they learned; name "
-            f"another one, or {NO_TRAIN!r} to fit out-of-fold"
-        )
+        raise DataError(_same_rows("train_split", wanted, evaluation))
     return splits[wanted]
+
+
+def _same_rows(argument: str, value: Any, evaluation: str | None) -> str:
+    place = "" if evaluation is None else f" ({evaluation})"
+    return (
+        f"{argument}={str(value)!r} names the rows of the evaluation{place}: "
+        f"readers would be scored on what they learned; name another split, or train_split={NO_TRAIN!r} without train "
+        "to fit out-of-fold"
+    )
 
 
 def _train_apart(splits: Splits, wanted: str | None, notes: list[str]) -> Source:

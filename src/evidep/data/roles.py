@@ -68,7 +68,8 @@ def infer_roles(columns: Sequence[str], given: Mapping[str, Any] | None = None) 
     for column in metadata:
         if column != EVIDENCE_COUNT:
             _existing(column, "metadata", columns)
-    free = [column for column in columns if column not in {*chosen.values(), *metadata}]
+    taken = {*chosen.values(), *metadata} - ({"query", "evidence", "label"} - set(chosen.values()))
+    free = [column for column in columns if column not in taken]
     if "evidence" not in chosen or "query" not in chosen:
         chosen = _with_pair(chosen, free, columns)
     if "label" not in chosen:
@@ -87,14 +88,14 @@ def inferred(roles: ColumnRoles, given: Mapping[str, Any]) -> str | None:
     return f"Columns were chosen by their names: {', '.join(found)}." if found else None
 
 
-def check_columns(roles: ColumnRoles, columns: Sequence[str]) -> None:
-    """Raise a DataError unless every column of `roles` is among `columns`."""
+def check_columns(roles: ColumnRoles, columns: Sequence[str], place: str = "") -> None:
+    """Raise a DataError unless every column of `roles` is among `columns`; `place` begins the message."""
     for role in _SINGLE:
         if (column := getattr(roles, role)) is not None:
-            _existing(column, role, columns)
+            _existing(column, role, columns, place)
     for column in roles.metadata:
         if column != EVIDENCE_COUNT:
-            _existing(column, "metadata", columns)
+            _existing(column, "metadata", columns, place)
     _check_distinct(roles)
 
 
@@ -138,12 +139,13 @@ def _only(role: str, candidates: list[str], columns: Sequence[str]) -> str:
     raise DataError(f"no column is named like the {role}; the columns are {', '.join(columns)}; {option}")
 
 
-def _existing(column: Any, role: str, columns: Sequence[str]) -> str:
+def _existing(column: Any, role: str, columns: Sequence[str], place: str = "") -> str:
     if not isinstance(column, str):
         raise DataError(f"the {role} column must be given by name, got {type(column).__name__}")
     if column not in columns:
         raise DataError(
-            f"no column {column!r} for --{role}; the columns are {', '.join(columns)}{suggestion(column, columns)}"
+            f"{place}no column {column!r} for --{role}; the columns are {', '.join(columns)}"
+            f"{suggestion(column, columns)}"
         )
     return column
 

@@ -148,7 +148,9 @@ def pack(values: list[Any]) -> Cells:
         packed = pa.array(values)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return values
-    return values if isinstance(packed, pa.ChunkedArray) else packed
+    # Arrow takes true among fractions for 1.0, and splits what is longer than 2 GiB.
+    mixed = pa.types.is_floating(packed.type) and any(isinstance(value, bool) for value in values)
+    return values if mixed or isinstance(packed, pa.ChunkedArray) else packed
 
 
 def _checked_rows(rows: list[Any] | tuple[Any, ...]) -> Iterator[Mapping[str, Any]]:

@@ -112,8 +112,8 @@ def aligned_codes(
         if train is not None and name not in train:
             raise DataError(f"the train split lacks the metadata column {name!r}; it has {', '.join(train) or 'none'}")
         columns = [column] if train is None else [column, train[name]]
-        coded = pa.chunked_array([c.texts for c in columns], type=pa.large_string()).dictionary_encode()
-        flat = np.asarray(pa.concat_arrays([chunk.indices for chunk in coded.chunks]), dtype=np.int64)
+        texts = pa.concat_arrays([c.texts for c in columns])
+        flat = np.asarray(texts.dictionary_encode().indices, dtype=np.int64)
         offset = len(column.texts)
         found = [lookup(values, c.index) for values, c in zip((flat[:offset], flat[offset:]), columns, strict=False)]
         dense = renumbered(np.concatenate(found))
