@@ -126,7 +126,7 @@ def test_correlation_by_hand():
     old = audit_of([0.0, 0.5, 1.0], ids="abc")
     new = audit_of([0.0, 1.0, 0.5], ids="bcd", fingerprint="b")
     assert compare(old, new).find("delta_evi", "tfidf_lr", 0, "global").correlation == pytest.approx(0.5)
-    # With c and d one group in the new audit, d comes to c: cluster sums .5 + 0 = .5 and, in the old one, .5; b: 0, -.5.
+    # c and d one group in the new audit: its sums are b -.5 and (c d) .5, the old ones b 0 and c .5: the same product.
     new = audit_of([0.0, 1.0, 0.5], ids="bcd", fingerprint="b", groups=[0, 1, 1])
     assert compare(old, new).find("delta_evi", "tfidf_lr", 0, "global").correlation == pytest.approx(0.5)
     # With b and c one group in the old audit both clusters join: old sums -.5 and .5 (a; b c), new 0 (b c) and 0 (d).
