@@ -22,8 +22,8 @@ MARK: Final = "#augmented-"
 """In the id of every augmented item; `refuse_augmented` looks for it."""
 
 PROTECTED: Final = frozenset(
-    ["no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "cannot", "without"]
-    + ["hardly", "barely", "few", "only", "all", "every", "any", "some"]
+    {"no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "cannot", "without"}
+    | {"hardly", "barely", "few", "only", "all", "every", "any", "some"}
 )
 """English words that "delete" never removes, because a label often turns on them."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evidep.report.escape import one_line
 from evidep.report.numerals import UNDEFINED, confidence, number, p_value, percent
 from evidep.stats.aggregate.compare import Comparison, PartialConjunction
 from evidep.stats.aggregate.results import Aggregate, AggregateResult, Standing
@@ -13,6 +14,7 @@ from evidep.types import Interval
 
 MOST_SYSTEMS = 20
 MOST_PAIRS = 15
+MOST_WIDE = 6
 SHORT = {
     "macro": "macro",
     "micro": "micro",
@@ -33,12 +35,21 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table. Sides: one letter per column, "l" left and "r" right; names (strangers' text) are in `name_columns`."""
+    """A table.
+
+    Attributes:
+        heads: Column heads.
+        sides: One letter per column, "l" left and "r" right.
+        rows: Cells as text.
+        names: Columns that hold the name of a system or task (strangers' text).
+        free: Columns of text in which such names occur.
+    """
 
     heads: tuple[str, ...]
     sides: str
     rows: tuple[tuple[str, ...], ...]
-    name_columns: tuple[int, ...] = (0,)
+    names: tuple[int, ...] = (0,)
+    free: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,17 @@ def shown(value: float, digits: int = 3) -> str:
     return UNDEFINED if math.isnan(value) else number(value, digits)
 
 
+def p_text(value: float) -> str:
+    """A p-value within a sentence."""
+    text = p_value(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def short(name: str) -> str:
+    """A name within a cell that holds several."""
+    return one_line(name, 28)
+
+
 def rank_text(rank: float) -> str:
     """A rank without needless decimals: 3, or 2.5 where tied; two decimals where it is a mean."""
     return UNDEFINED if math.isnan(rank) else f"{rank:.2f}".rstrip("0").rstrip(".")
@@ -118,11 +140,11 @@ def _side_by_side(result: AggregateResult) -> Section:
                 UNDEFINED if math.isnan(first.p_first) else percent(first.p_first),
             )
         )
-    missing = tuple(
-        f"Undefined: {aggregate.title}: {aggregate.reason}."
-        for aggregate in result.aggregates
-        if not aggregate.standings
-    )
+    reasons: dict[str, list[str]] = {}
+    for aggregate in result.aggregates:
+        if not aggregate.standings:
+            reasons.setdefault(aggregate.reason or "", []).append(aggregate.title)
+    missing = tuple(f"Undefined: {'; '.join(titles)}. Why: {reason}." for reason, titles in reasons.items())
     left_out = tuple(
         f"{aggregate.title} leaves out {name}: {reason}."
         for aggregate in _defined(result)
@@ -167,8 +189,9 @@ def _ranks(result: AggregateResult) -> Section | None:
 
 def _values(result: AggregateResult) -> Section:
     systems, note = _shown_systems(result)
-    wanted = ("macro", "chance_normalised", "iqm", "mean_rank")
-    aggregates = [aggregate for aggregate in _defined(result) if aggregate.name in wanted]
+    defined = {aggregate.name: aggregate for aggregate in _defined(result)}
+    mean = next((defined[name] for name in ("macro", "chance_normalised", "z_score") if name in defined), None)
+    aggregates = [*([mean] if mean else []), defined["mean_rank"]]
     level = confidence(result.settings.alpha)
     heads, sides = ["system"], "l"
     for aggregate in aggregates:
@@ -205,7 +228,8 @@ def _stability(result: AggregateResult) -> Section | None:
             parts.append(f"no system moves by more than {rank_text(most)} rank(s)")
         if aggregate.flip is not None:
             parts.append(
-                f"moving {percent(aggregate.flip.moved_share)} of the weight between tasks puts {aggregate.flip.rival} level"
+                f"moving {percent(aggregate.flip.moved_share)} of the weight between tasks draws "
+                f"{aggregate.flip.rival} level"
             )
         elif aggregate.task_weights is not None and aggregate.flip_reason:
             parts.append(aggregate.flip_reason)
@@ -230,10 +254,10 @@ def _tests(result: AggregateResult) -> Section | None:
     if math.isnan(test.p_value):
         sentences.append(f"Friedman: undefined, {test.reason}.")
     else:
-        f_text = f"; Iman–Davenport p = {p_value(test.f_p_value)}"
+        f_text = f"; Iman–Davenport {p_text(test.f_p_value)}"
         agreement = f"; Kendall's W = {number(test.kendall_w, 2)}" if not math.isnan(test.kendall_w) else ""
         sentences.append(
-            f"Friedman: chi-square {test.statistic:.1f}, p = {p_value(test.p_value)}{f_text}{agreement}"
+            f"Friedman: chi-square {test.statistic:.1f}, {p_text(test.p_value)}{f_text}{agreement}"
             + (f" ({test.reason})." if test.reason else ".")
         )
     post = result.nemenyi
@@ -286,7 +310,9 @@ def _comparison(result: AggregateResult) -> Section | None:
                 shown(task.effect, 2),
             )
         )
-    heads = ("task", "a − b", level, "p(a better)", "p(b better)", "effect")
+    grid = Grid(("task", "a − b", level, "p(a better)", "p(b better)", "effect"), "lrrrrr", tuple(rows))
+    if all(row[2:] == (UNDEFINED,) * 4 for row in rows):
+        grid = Grid(("task", "a − b"), "lr", tuple(row[:2] for row in rows))
     tests = sorted({task.test for task in found.tasks} - {"none"})
     effects = sorted({task.effect_name for task in found.tasks} - {"none"})
     after = [f"Tests: {', '.join(tests)}. Effect: {', '.join(effects)}."] if tests else []
@@ -301,7 +327,7 @@ def _comparison(result: AggregateResult) -> Section | None:
             _at_least("a", found.a_better_on, result.settings.alpha),
             _at_least("b", found.b_better_on, result.settings.alpha),
         ),
-        (Grid(heads, "lrrrrr", tuple(rows)), aggregates),
+        (grid, aggregates),
         tuple(after),
     )
 
@@ -331,11 +357,12 @@ def _aggregate_differences(found: Comparison, level: str) -> Grid:
 def _at_least(name: str, found: PartialConjunction, alpha: float) -> str:
     if found.reason:
         return f"On how many tasks {name} is better: undefined, {found.reason}."
-    text = (
-        f"{name} is better on at least {found.at_least} of {found.n_tasks} tasks (error rate {alpha:g}, any dependence"
+    by_name = f": {', '.join(found.named)} by name (Holm)" if found.named else ""
+    return (
+        f"{name} is better on at least {found.at_least} of {found.n_tasks} tasks{by_name} (partial conjunction, error "
+        f"rate {alpha:g} under any dependence; by Fisher's combination for independent tasks at least "
+        f"{found.at_least_independent})."
     )
-    text += f"; {found.at_least_independent} if the tasks are independent)"
-    return f"{text}: {', '.join(found.named)} by name (Holm)." if found.named else f"{text}."
 
 
 def _tasks(result: AggregateResult) -> Section | None:
@@ -347,7 +374,7 @@ def _tasks(result: AggregateResult) -> Section | None:
         for pair in found.opposed[:10]:
             sentences.append(
                 f"Opposed: {pair.tasks[0]} and {pair.tasks[1]} (tau {pair.correlation:.2f} "
-                f"{_range(pair.ci, 2)}, p = {p_value(pair.p_opposed)})."
+                f"{_range(pair.ci, 2)}, {p_text(pair.p_opposed)})."
             )
         if not found.opposed:
             sentences.append(
@@ -359,7 +386,7 @@ def _tasks(result: AggregateResult) -> Section | None:
         for pair in found.redundant[:10]:
             sentences.append(
                 f"Redundant: {pair.tasks[0]} and {pair.tasks[1]} order the systems alike (Spearman "
-                f"{pair.correlation:.3f} {_range(pair.ci, 2)})."
+                f"{pair.correlation:.3f} {_range(pair.ci, 2)} over {len(result.table.systems)} systems)."
             )
         if not found.redundant:
             sentences.append(f"No two tasks are redundant (Spearman of {result.settings.redundant_at:g} or more).")
@@ -376,9 +403,10 @@ def _tasks(result: AggregateResult) -> Section | None:
 def _widths(result: AggregateResult) -> Section | None:
     if not result.wide:
         return None
-    rows = [f"{task}: {sentence}" for task, sentence in result.wide.items()]
-    more = (f"{len(rows) - MOST_PAIRS} more tasks likewise; JSON has all.",) if len(rows) > MOST_PAIRS else ()
-    return Section("Where single tasks cannot tell systems apart", (*rows[:MOST_PAIRS], *more))
+    sentences = [f"{task}: {sentence}" for task, sentence in result.wide.items()]
+    more = len(sentences) - MOST_WIDE
+    rest = (f"Likewise {', '.join(list(result.wide)[MOST_WIDE:])}.",) if more > 0 else ()
+    return Section("Where single tasks cannot tell systems apart", (*sentences[:MOST_WIDE], *rest))
 
 
 def _audits(result: AggregateResult) -> Section | None:
@@ -398,13 +426,15 @@ def _audits(result: AggregateResult) -> Section | None:
     rows = []
     for change in link.changes:
         moved = "; ".join(
-            f"{m.system} {rank_text(m.rank_all)} → {rank_text(m.rank_kept)}" for m in change.moved[:3]
+            f"{short(m.system)} {rank_text(m.rank_all)} → {rank_text(m.rank_kept)}" for m in change.moved[:3]
         ) + (f" and {len(change.moved) - 3} more" if len(change.moved) > 3 else "")
         rows.append(
             (
                 SHORT[change.method],
-                " = ".join(change.winners_all[:2]),
-                " = ".join(change.winners_kept[:2]) if change.winners_kept else f"{UNDEFINED} ({change.reason})",
+                " = ".join(short(name) for name in change.winners_all[:2]),
+                " = ".join(short(name) for name in change.winners_kept[:2])
+                if change.winners_kept
+                else f"{UNDEFINED} ({change.reason})",
                 moved or "nothing moved",
             )
         )
@@ -416,8 +446,3 @@ def _audits(result: AggregateResult) -> Section | None:
 
 def _notes(result: AggregateResult) -> Section | None:
     return Section("Notes on the input", result.notes) if result.notes else None
-
-
-def names_in(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> set[str]:
-    """The strangers' names of a table."""
-    return {row[column] for row in rows for column in columns}

@@ -71,18 +71,32 @@ def _print_grid(grid: Grid, console: Console) -> None:
             Text(head), justify="right" if side == "r" else "left", overflow="fold", no_wrap=side == "r" and at > 0
         )
     most = max(18, console.width // 3)
-    for row in grid.rows:
-        table.add_row(*(Text(one_line(text, most if at in grid.name_columns else None)) for at, text in enumerate(row)))
+    rows = [[one_line(text, most if at in grid.names else None) for at, text in enumerate(row)] for row in grid.rows]
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))
     width = console.width
-    console.width = max(width, _LEAST_WIDTH)
+    # A terminal narrower than a table wraps its lines; cutting digits off a number would change it.
+    console.width = max(width, _LEAST_WIDTH, _needed(grid, rows))
     console.print(table, highlight=False)
     console.width = width
+
+
+def _needed(grid: Grid, rows: list[list[str]]) -> int:
+    """Columns that a table takes when names and numbers stay on one line and other text wraps at 12."""
+    widths = []
+    for at, side in enumerate(grid.sides):
+        widest = max(len(text) for text in [grid.heads[at], *(row[at] for row in rows)])
+        widths.append(widest if side == "r" or at in grid.names else min(widest, 12))
+    return sum(widths) + 2 * len(widths)
 
 
 def _markdown_grid(grid: Grid) -> str:
     rule = ["---:" if side == "r" else "---" for side in grid.sides]
     rows = [
-        [cell(text) if at in grid.name_columns else one_line(text).replace("|", "¦") for at, text in enumerate(row)]
+        [
+            cell(text) if at in grid.names or at in grid.free else one_line(text).replace("|", "¦")
+            for at, text in enumerate(row)
+        ]
         for row in grid.rows
     ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (grid.heads, rule, *rows))

@@ -7,7 +7,7 @@ from evidep.stats.aggregate.analysis import analyse
 from evidep.stats.aggregate.compare import partial_conjunction
 from evidep.stats.aggregate.evidence import FAILED_REGIONS
 from evidep.stats.aggregate.kemeny import kemeny
-from evidep.stats.aggregate.results import Aggregate, AggregateResult, Settings, to_dict
+from evidep.stats.aggregate.results import Aggregate, AggregateResult, Settings, summary, to_dict
 from evidep.stats.aggregate.significance import friedman, nemenyi, wilcoxon_pairs
 from evidep.stats.aggregate.table import ScoreTable, Task, merge_tasks, score_table, without_gaps
 
@@ -25,6 +25,7 @@ __all__ = [
     "nemenyi",
     "partial_conjunction",
     "score_table",
+    "summary",
     "to_dict",
     "wilcoxon_pairs",
     "without_gaps",

@@ -13,6 +13,7 @@ from evidep.stats.aggregate.conflict import Agreement, agreement
 from evidep.stats.aggregate.evidence import evidence_link
 from evidep.stats.aggregate.kemeny import kemeny
 from evidep.stats.aggregate.methods import Method, all_methods, mean_rank
+from evidep.stats.aggregate.profiles import profile_scaling, score_profiles
 from evidep.stats.aggregate.ranks import average_ranks
 from evidep.stats.aggregate.resample import Plan, SeedDesign, cell_units, observed, percentile_interval, plan
 from evidep.stats.aggregate.results import Aggregate, AggregateResult, Cell, KemenySummary, Settings, Standing
@@ -37,9 +38,10 @@ from evidep.stats.aggregate.stability import (
     winners,
 )
 from evidep.stats.aggregate.table import ScoreTable, listed
-from evidep.types import FloatArray, Interval
+from evidep.types import FloatArray, IntArray, Interval
 
 _KEPT_CELLS = 4e7
+_PROFILED = 8
 FEW_ITEMS = 100
 FEW_SEEDS = 5
 """Tasks with fewer items or seeds are called few-example tasks in the report."""
@@ -80,7 +82,8 @@ def analyse(
         alpha=settings.alpha,
         redundant_at=settings.redundant_at,
     )
-    profiles, profile_scale = _profiles(table)
+    scaling, profile_scale = profile_scaling(table)
+    leaders = _by_mean_rank(table)[:_PROFILED]
     comparison = None
     if len(table.systems) > 1:
         a, b = settings.compare or _first_two(table)
@@ -100,8 +103,9 @@ def analyse(
         single_order=not agreed.opposed,
         verdict=_verdict(table, aggregates, agreed, how),
         cells=table_cells,
-        profiles=profiles,
+        profiles=scaling(table.scores),
         profile_scale=profile_scale,
+        score_profiles=score_profiles(table, scaling, leaders, how, seed=settings.seed, level=level),
         aggregates=aggregates,
         kemeny=_kemeny_summary(table),
         friedman=friedman(gain),
@@ -308,26 +312,14 @@ def _wilcoxon(whole: ScoreTable | None, n_systems: int) -> PairTests:
     return PairTests(empty, none, "none", none, none, none, np.nan, reason)
 
 
-def _profiles(table: ScoreTable) -> tuple[FloatArray, str]:
-    """[S, T] on one scale for pictures: the range of the metric where known, else the range seen in the table."""
-    scaling = range_scaling(table)
-    profiles = scaling(table.scores)
-    if scaling.defined.all():
-        return profiles, "share of the metric's range (0 = worst possible, 1 = best possible)"
-    gain = table.scores * table.sign
-    low = np.nanmin(gain, axis=0)
-    span = np.nanmax(gain, axis=0) - low
-    seen = np.divide(gain - low, span, out=np.full(gain.shape, np.nan), where=span > 0)
-    if not scaling.defined.any():
-        return seen, "position between the worst (0) and the best (1) system of each task"
-    mixed = np.where(scaling.defined, profiles, seen)
-    open_range = ", ".join(scaling.reasons)
-    return mixed, f"share of the metric's range; for {open_range} position between the worst and the best system"
-
-
 def _first_two(table: ScoreTable) -> tuple[str, str]:
-    order = np.argsort(np.nan_to_num(mean_rank(observed(table))[0], nan=np.inf), kind="stable")
-    return table.systems[order[0]], table.systems[order[1]]
+    first, second = _by_mean_rank(table)[:2].tolist()
+    return table.systems[first], table.systems[second]
+
+
+def _by_mean_rank(table: ScoreTable) -> IntArray:
+    order: IntArray = np.argsort(np.nan_to_num(mean_rank(observed(table))[0], nan=np.inf), kind="stable")
+    return order
 
 
 def _kemeny_summary(table: ScoreTable) -> KemenySummary | None:

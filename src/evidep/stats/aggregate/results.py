@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from evidep.errors import SettingError
 from evidep.stats.aggregate.compare import Comparison
 from evidep.stats.aggregate.conflict import Agreement
 from evidep.stats.aggregate.evidence import EvidenceLink
+from evidep.stats.aggregate.profiles import ScoreProfiles
 from evidep.stats.aggregate.significance import Friedman, Nemenyi, PairTests
 from evidep.stats.aggregate.stability import Flip, LeaveOneOut
 from evidep.stats.aggregate.table import ScoreTable
@@ -169,6 +170,7 @@ class AggregateResult:
         cells: [S][T].
         profiles: [S, T] scores on a common scale for pictures (0 = worst, 1 = best); nan where undefined.
         profile_scale: What that scale is.
+        score_profiles: Share of runs above each threshold, for the first systems by mean rank.
         aggregates: All ways to aggregate.
         kemeny: Certificate of the Kemeny order, or None with one system.
         friedman: Friedman's test.
@@ -192,6 +194,7 @@ class AggregateResult:
     cells: tuple[tuple[Cell, ...], ...]
     profiles: FloatArray
     profile_scale: str
+    score_profiles: ScoreProfiles
     aggregates: tuple[Aggregate, ...]
     kemeny: KemenySummary | None
     friedman: Friedman
@@ -205,7 +208,6 @@ class AggregateResult:
     evidence: EvidenceLink | None
     notes: tuple[str, ...]
     signature: str
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def aggregate(self, name: str) -> Aggregate:
         """One aggregate by name.
@@ -232,7 +234,7 @@ def to_dict(result: AggregateResult) -> dict[str, Any]:
     plain = {
         item.name: _plain(getattr(result, item.name))
         for item in dataclasses.fields(result)
-        if item.name not in ("table", "extra", "wilcoxon", "nemenyi")
+        if item.name not in ("table", "wilcoxon", "nemenyi", "score_profiles")
     }
     names = table.systems
     head = {
@@ -264,6 +266,40 @@ def to_dict(result: AggregateResult) -> dict[str, Any]:
     plain["wilcoxon_groups"] = [[names[s] for s in group] for group in result.wilcoxon_groups]
     plain["agreement"]["pareto"] = list(result.pareto)
     return head | plain | tests
+
+
+def summary(result: AggregateResult) -> dict[str, Any]:
+    """The short form: verdict, and per aggregate and system value, interval, rank and chance of being first."""
+
+    def row(standing: Standing) -> dict[str, Any]:
+        ci, ranks = standing.ci, standing.rank_ci
+        return {
+            "value": standing.value,
+            "ci": [ci.low, ci.high],
+            "rank": standing.rank,
+            "rank_ci": [ranks.low, ranks.high],
+            "p_first": standing.p_first,
+        }
+
+    defined = [aggregate for aggregate in result.aggregates if aggregate.standings]
+    return {
+        "verdict": list(result.verdict),
+        "single_order": result.single_order,
+        "covers": result.covers,
+        "aggregates": {
+            aggregate.name: {standing.system: row(standing) for standing in aggregate.standings}
+            for aggregate in defined
+        },
+        "winners": {aggregate.name: list(aggregate.winners) for aggregate in defined},
+        "undefined": {aggregate.name: aggregate.reason for aggregate in result.aggregates if not aggregate.standings},
+        "pareto": list(result.pareto),
+        "friedman_p": result.friedman.p_value,
+        "critical_difference": result.nemenyi.critical_difference,
+        "opposed_tasks": [list(pair.tasks) for pair in result.agreement.opposed],
+        "redundant_tasks": [list(pair.tasks) for pair in result.agreement.redundant],
+        "notes": list(result.notes),
+        "signature": result.signature,
+    }
 
 
 def _plain(value: Any) -> Any:
