@@ -39,6 +39,7 @@ def audit(
     reader_seeds: int = 1,
     ablations: Sequence[str] = ("query-only", "evidence-only"),
     mpds_high: float = 0.9,
+    n_folds: int = 5,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> AuditPacket:
@@ -64,6 +65,7 @@ def audit(
         reader_seeds: Fits per reader, with seeds seed, seed + 1, ...
         ablations: Retrained controls among query-only, evidence-only, shuffled-training.
         mpds_high: MPDS from which metadata counts as predicting the labels.
+        n_folds: Folds of an audit without a train split.
         name: What the dataset is called in the packet.
         progress: Called with (stage, steps done, steps in all).
 
@@ -90,6 +92,7 @@ def audit(
         margin=margin,
         alpha=alpha,
         mpds_high=mpds_high,
+        n_folds=n_folds,
         ablations=tuple(ablations),
     )
     folder = None if out is None else Path(out)

@@ -16,6 +16,7 @@ from evidep.audit.packet import SCHEMA_VERSION, AuditPacket, plain
 from evidep.audit.runner import AblationResult, ArmResult, AuditResults, ReaderResult
 from evidep.stats.calibration import seed_spread
 from evidep.stats.multiplicity import holm
+from evidep.stats.region_evidence import value_of
 from evidep.types import Interval
 from evidep.version import __version__
 
@@ -268,7 +269,8 @@ def _calibration(results: AuditResults) -> dict[str, Any]:
     ]
     spreads = []
     for name in dict.fromkeys(result.info.name for result in results.readers):
-        values = [r.arm("global").delta.mean for r in results.readers if r.info.name == name and r.arm("global")]  # type: ignore[union-attr]
+        arms = [result.arm("global") for result in results.readers if result.info.name == name]
+        values = [value_of(arm.delta) for arm in arms if arm is not None]
         if values:
             spread = seed_spread(np.array(values))
             spreads.append(

@@ -29,7 +29,11 @@ def add_parser(subparsers: Any) -> None:
     roles.add_argument("--metadata", type=_names, default=(), help="columns C1,C2 that might give the label away")
     roles.add_argument("--group", help="column that names items that belong together")
     how = parser.add_argument_group("audit")
-    how.add_argument("--readers", type=_names, default=("tfidf_lr",), help="readers R1,R2 (default tfidf_lr)")
+    how.add_argument(
+        "--readers",
+        default="tfidf_lr",
+        help="readers R1,R2, weakest first, settings as NAME:KEY=VALUE (default tfidf_lr)",
+    )
     how.add_argument("--reader-seeds", type=int, default=1, help="seeds that each reader is fitted with (default 1)")
     how.add_argument(
         "--shuffles",
@@ -44,6 +48,8 @@ def add_parser(subparsers: Any) -> None:
     how.add_argument("--seed", type=int, default=0, help="seed of shuffles, folds and fits (default 0)")
     how.add_argument("--margin", type=float, default=0.02, help="largest ΔEvi that counts as none (default 0.02)")
     how.add_argument("--alpha", type=float, default=0.05, help="level of the tests (default 0.05)")
+    how.add_argument("--mpds-high", type=float, default=0.9, help="MPDS that counts as predicting (default 0.9)")
+    how.add_argument("--folds", type=int, default=5, help="folds of an out-of-fold audit (default 5)")
     parser.add_argument("--name", help="what the dataset is called in the packet (default: file name or id)")
     parser.add_argument("--out", help="folder for the packet, per-item results and resumable work")
     parser.add_argument("--json", action="store_true", help="the packet as JSON on stdout, everything else on stderr")
@@ -54,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Audit, print, save."""
     from evidep.audit.api import audit
     from evidep.cli.progress import progress_bar
+    from evidep.readers.registry import split_specs
     from evidep.types import ColumnRoles
 
     named = {
@@ -75,13 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
             train_split=arguments.train_split,
             revision=arguments.revision,
             roles={role: column for role, column in named.items() if column},
-            readers=arguments.readers,
+            readers=split_specs(arguments.readers),
             reader_seeds=arguments.reader_seeds,
             shuffles=arguments.shuffles,
             k=arguments.k,
             seed=arguments.seed,
             margin=arguments.margin,
             alpha=arguments.alpha,
+            mpds_high=arguments.mpds_high,
+            n_folds=arguments.folds,
             name=arguments.name,
             out=arguments.out,
             progress=progress,
