@@ -75,6 +75,8 @@ class TransformerReader:
     Attributes:
         workdir: Folder for checkpoints and finished weights, or None.
         report: How the last fit went, or None.
+        recipe: The settings that the weights were fitted with (a loaded reader fits no more).
+        base_model: The model that fine-tuning began from.
 
     Raises:
         SettingError: A setting out of its range.
@@ -100,8 +102,9 @@ class TransformerReader:
         require_transformers(f"the reader {name!r}")
         self.settings = TrainSettings.of(recipe)
         self.model_name, self.revision = str(model), revision
+        self.recipe, self.base_model = self.settings, self.model_name
         self.weights = resolve(model, revision)
-        self._asked_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
+        self.max_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
         self.new_head, self.label_map = new_head, dict(label_map or {})
         seen = contamination if contamination is not None else CONTAMINATION.get(str(model))
         self._info = ReaderInfo(name, "strong", True, seen, licence)
@@ -147,7 +150,7 @@ class TransformerReader:
         """Names the weights and every setting that changes predictions."""
         recipe = {key: value for key, value in asdict(self.settings).items() if key != "checkpoint_seconds"}
         settings = [
-            VERSION, self.weights.digest, self._asked_length, self.precision, self.new_head, self.label_map, recipe,
+            VERSION, self.weights.digest, self.max_length, self.precision, self.new_head, self.label_map, recipe,
         ]  # fmt: skip
         return f"transformer:{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]}"
 
@@ -293,6 +296,8 @@ class TransformerReader:
         values = _read_metadata(Path(folder))
         reader = cls(**{**values["settings"], "model": str(folder), "epochs": 0})
         reader._info = replace(reader._info, contamination=values["contamination"])
+        reader.recipe = TrainSettings.of(values["recipe"])
+        reader.base_model = values["base_model"]
         reader._read(Path(folder), None)
         return reader
 
@@ -322,7 +327,7 @@ class TransformerReader:
         return "token_type_ids" in self._tokenizer.model_input_names
 
     def _window(self) -> int:
-        return window(self._tokenizer, self._model.config, self._asked_length)
+        return window(self._tokenizer, self._model.config, self.max_length)
 
     def _fit_key(self, train: PairTable, seed: int) -> str:
         parts = [self.fingerprint, train.fingerprint, seed, train.label_names]
@@ -366,14 +371,14 @@ class TransformerReader:
             "key": key,
             "settings": {
                 "name": self.info.name,
-                "max_length": self._asked_length,
+                "max_length": self.max_length,
                 "precision": self._asked_precision,
                 "token_budget": self._asked_budget,
                 "licence": self.info.licence,
-                **asdict(self.settings),
             },
+            "recipe": asdict(self.recipe),
             "base": self.weights.digest,
-            "base_model": self.model_name,
+            "base_model": self.base_model,
             "contamination": self.info.contamination,
             "label_names": self.label_names,
             "columns": self._columns.tolist(),
@@ -428,7 +433,9 @@ def _plain(label: str) -> str:
 def _read_metadata(folder: Path) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-        missing = [key for key in ("settings", "label_names", "columns", "report", "key") if key not in values]
+        missing = [
+            key for key in ("settings", "recipe", "label_names", "columns", "report", "key") if key not in values
+        ]
         if missing:
             raise ValueError(f"{METADATA} lacks {missing[0]}")
     except (OSError, ValueError) as error:

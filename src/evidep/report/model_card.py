@@ -1,0 +1,270 @@
+"""The card of a fine-tuned reader: what it learned from, how well it reads, and whether it reads the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from evidep.report.escape import cell, code, fenced, one_line, prose
+from evidep.report.numerals import UNDEFINED, count, interval, number, p_value, percent
+from evidep.version import __version__
+
+CITATION: Final = "Shao, *Metadata Predictability Is Not Evidence Dependence*, arXiv 2605.23701"
+
+
+def model_card(
+    reader: Any,
+    packet: Mapping[str, Any] | None,
+    *,
+    data_name: str | None = None,
+    data_licence: str | None = None,
+    language: str | None = None,
+) -> str:
+    """A Markdown model card with model-index metadata that `huggingface_hub.ModelCard` parses.
+
+    Names, labels and notes come from strangers' data and are escaped. Without an audit packet the card says that
+    evidence dependence has not been measured.
+
+    Args:
+        reader: A fitted TransformerReader.
+        packet: The document of an audit that this reader took part in (its rows are found by the reader's name), or
+            None.
+        data_name: What the training data is called; default: the packet's name for it.
+        data_licence: Licence of the training data.
+        language: Language code for the metadata.
+    """
+    name = reader.info.name
+    data = (packet or {}).get("data", {})
+    called = data_name or data.get("name") or "the training data"
+    rows = _own(packet, "readers", name)
+    deltas = _own(packet, "delta_evi", name)
+    parts = [
+        _metadata(reader, called, rows, deltas, language),
+        f"# {prose(name)}",
+        f"A sequence classifier ({code(reader.base_model)}, fine-tuned) that reads a query with its evidence and "
+        f"answers {_labels(reader.label_names)}. It is a reader of [evidep](https://pypi.org/project/evidep), which "
+        f"asks whether a benchmark's labels depend on its evidence ({CITATION}).",
+        "## Use",
+        _use(reader),
+        "## Training data",
+        _bullets(_training_data(reader, called, data, data_licence)),
+        "## Recipe",
+        _table(("setting", "value"), "ll", [(code(k), cell(v)) for k, v in _recipe(reader).items()]),
+        _bullets(_course(reader)),
+        "## How well it reads",
+        *_accuracy(packet, rows, reader),
+        "## Does it read the evidence?",
+        *_dependence(deltas, packet),
+        *_ablations(_own(packet, "ablations", name)),
+        "## Limits",
+        _bullets(_limits(reader, rows, called)),
+        "## Environment",
+        _bullets(_environment(reader, packet)),
+    ]
+    if packet is not None:
+        parts += ["## Signature", fenced(one_line(packet["signature"]))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _metadata(reader: Any, data_name: str, rows: Sequence[Any], deltas: Sequence[Any], language: str | None) -> str:
+    from huggingface_hub import EvalResult, ModelCardData
+
+    called = one_line(data_name, 200)
+
+    def result(kind: str, label: str, value: float) -> EvalResult:
+        return EvalResult(
+            task_type="text-classification",
+            dataset_type=called,
+            dataset_name=called,
+            metric_type=kind,
+            metric_name=label,
+            metric_value=round(float(value), 6),
+        )
+
+    results = [result("accuracy", f"Accuracy, seed {r['seed']}", r["accuracy_full"]) for r in rows]
+    results += [
+        result("delta_evi", f"ΔEvi, {d['shuffle']} shuffle, seed {d['seed']}", d["mean"])
+        for d in deltas
+        if d["mean"] is not None
+    ]
+    base = reader.base_model
+    values = ModelCardData(
+        model_name=one_line(reader.info.name, 200),
+        eval_results=results or None,
+        license=reader.info.licence,
+        language=language,
+        library_name="transformers",
+        pipeline_tag="text-classification",
+        base_model=base if "/" in base and not Path(base).exists() else None,
+        metrics=["accuracy"],
+        tags=["evidep", "evidence-dependence"],
+    )
+    return f"---\n{values.to_yaml()}\n---"
+
+
+def _own(packet: Mapping[str, Any] | None, key: str, name: str) -> list[Mapping[str, Any]]:
+    return [] if packet is None else [row for row in packet[key] if row["reader"] == name]
+
+
+def _labels(names: Sequence[str]) -> str:
+    return ", ".join(code(name) for name in names)
+
+
+def _use(reader: Any) -> str:
+    lines = [
+        "from transformers import pipeline",
+        "",
+        'classify = pipeline("text-classification", model=FOLDER_OR_HUB_ID)',
+        'classify({"text": query, "text_pair": evidence})',
+    ]
+    longest = "the model's limit" if reader.max_length is None else f"{reader.max_length} tokens"
+    note = (
+        f"The query comes first. Inputs were cut at {longest}, always at the evidence: for the same inputs "
+        'pass `truncation="only_second"` and that `max_length`.'
+    )
+    return fenced("\n".join(lines), "python") + "\n\n" + note
+
+
+def _training_data(reader: Any, called: str, data: Mapping[str, Any], licence: str | None) -> Iterable[str]:
+    yield f"Data: {code(called)}"
+    yield f"Licence of the data: {prose(licence) if licence else 'not stated; check it before you publish this model'}"
+    report = reader.report
+    if report is not None:
+        held = (
+            f"{count(report.held_out)} of them held out" if report.held_out else f"none held out ({prose(report.note)})"
+        )
+        yield f"Items: {count(report.items + report.held_out)}, {held} to choose the best step"
+    if data:
+        where = f"{count(data['rows'])} items in {count(data['groups'])} groups"
+        yield f"Evaluated on {where} (fingerprint {code(data['fingerprint'])})"
+
+
+def _recipe(reader: Any) -> dict[str, Any]:
+    shown = {"model": reader.base_model, "revision": reader.revision, "max_length": reader.max_length}
+    return {**{k: v for k, v in shown.items() if v is not None}, **asdict(reader.recipe)}
+
+
+def _course(reader: Any) -> Iterable[str]:
+    report = reader.report
+    if report is None:
+        yield "No record of the fit was kept."
+        return
+    yield (
+        f"{count(report.steps)} steps in {report.precision} on {report.world_size} process(es) with {report.threads} "
+        "thread(s) each; bit for bit the same only with the same numbers of both"
+    )
+    accuracy = report.held_out_accuracy
+    if not math.isnan(accuracy):
+        yield (
+            f"Kept: step {count(report.best_step)}, held-out accuracy {number(accuracy)} (commonest label "
+            f"{number(report.held_out_majority)})"
+        )
+    if report.collapsed:
+        yield "**Collapsed:** it gave one label to every item that the fit checked it on"
+
+
+def _accuracy(packet: Mapping[str, Any] | None, rows: Sequence[Any], reader: Any) -> Iterable[str]:
+    if packet is None:
+        yield "Not evaluated on a test set."
+        return
+    if not rows:
+        yield f"The audit has no row for {code(reader.info.name)}."
+        return
+    found = [
+        (str(r["seed"]), number(r["accuracy_full"]), interval(r["ci"]), "yes" if r["works"] else "**no**") for r in rows
+    ]
+    yield _table(("seed", "accuracy", "interval", "beats the majority"), "rrll", found)
+    yield f"The commonest label alone is right in {percent(packet['majority_rate'])} of the items."
+
+
+def _dependence(deltas: Sequence[Any], packet: Mapping[str, Any] | None) -> Iterable[str]:
+    if not deltas:
+        yield "Not measured: this model has not been audited with swapped evidence."
+        return
+    yield (
+        "ΔEvi is how far accuracy falls when items are given the evidence of other items. An interval that contains 0 "
+        "is no proof that the evidence is ignored; only the verdict *equivalent* claims that, within the margin."
+    )
+    columns = (
+        "seed",
+        "shuffle",
+        "K",
+        "ΔEvi",
+        "SD over K",
+        "exact",
+        "interval",
+        "p",
+        "least detectable",
+        "unchanged",
+        "verdict",
+    )
+    found = [
+        (
+            str(d["seed"]),
+            cell(d["shuffle"]),
+            count(d["k"]),
+            number(d["mean"]),
+            number(d["sd_population"], 4),
+            number(d["exact"]),
+            interval(d["ci"]),
+            p_value(d["p_value"]),
+            number(d["minimum_detectable_effect"]),
+            percent(d["unchanged_rate"]),
+            prose(d["verdict"].replace("_", " ")),
+        )
+        for d in deltas
+    ]
+    yield _table(columns, "rlrrrrlrrrl", found)
+    if packet is not None:
+        diagnosis = packet["diagnosis"]
+        yield f"The benchmark's region in that audit: **{prose(diagnosis['region'].replace('_', ' '))}**."
+        yield _bullets(prose(reason) for reason in diagnosis["reasons"])
+
+
+def _ablations(rows: Sequence[Any]) -> Iterable[str]:
+    if rows:
+        yield "Accuracy on partial input, retrained on it or masked at test time:"
+        yield _table(
+            ("input", "how", "accuracy", "interval"),
+            "llrl",
+            [(cell(a["arm"]), cell(a["how"]), number(a["accuracy"]), interval(a["ci"])) for a in rows],
+        )
+
+
+def _limits(reader: Any, rows: Sequence[Any], called: str) -> Iterable[str]:
+    if reader.info.contamination:
+        yield f"Contamination: {prose(reader.info.contamination)}"
+    if any(not row["works"] for row in rows):
+        yield "It does not beat the commonest label by more than noise: its ΔEvi says nothing"
+    yield f"Trained on {code(called)} alone; numbers hold for items like those"
+    yield "Evidence that does not fit into the window is not read"
+    for note in reader.notes:
+        yield prose(note)
+
+
+def _environment(reader: Any, packet: Mapping[str, Any] | None) -> Iterable[str]:
+    import importlib.metadata
+    import platform
+
+    if packet is not None:
+        environment = packet["environment"]
+        yield code(f"Python {environment.get('python', UNDEFINED)}")
+        for package, version in environment.get("packages", {}).items():
+            yield code(f"{package} {version}")
+        return
+    yield code(f"Python {platform.python_version()}")
+    yield code(f"evidep {__version__}")
+    for package in ("torch", "transformers", "accelerate"):
+        yield code(f"{package} {importlib.metadata.version(package)}")
+
+
+def _table(head: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---:" if side == "r" else "---" for side in align]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows])
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,124 @@
+"""Model cards: parsed by huggingface_hub, true to the packet, and unbroken by hostile names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard
+from markdown_it import MarkdownIt
+from tiny_models import bert_model, spoken_world
+
+from evidep.report.model_card import model_card
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+from evidep.readers.transformer import TransformerReader  # noqa: E402
+
+HOSTILE = "a|b `c` <script>alert(1)</script>\n---\nx: - {y} [l](http://evil.example) \x1b[31m"
+
+
+def packet(name: str, data_name: str = "snli") -> dict:
+    """The keys that a card reads, as an audit writes them."""
+    row = {"reader": name, "seed": 0}
+    return {
+        "schema_version": "1.0",
+        "signature": "evidep:0.1.0|data:snli@abc|reader:tiny|K:20|seed:0",
+        "data": {"name": data_name, "rows": 1000, "dropped": {}, "labels": ["no", "yes"], "groups": 400,
+                 "fingerprint": "abc"},
+        "majority_rate": 0.5,
+        "metadata": {},
+        "readers": [
+            {**row, "accuracy_full": 0.8125, "ci": [0.78, 0.84], "works": True},
+            {"reader": "other", "seed": 0, "accuracy_full": 0.1, "ci": [0.0, 0.2], "works": False},
+        ],
+        "delta_evi": [
+            {**row, "shuffle": "global", "k": 20, "mean": 0.3125, "sd_population": 0.0123, "exact": None,
+             "standard_error": 0.01, "ci": [0.29, 0.33], "p_value": 0.0004, "verdict": "sensitive",
+             "unchanged_rate": 0.0, "minimum_detectable_effect": 0.03},
+            {**row, "shuffle": "within-label", "k": 20, "mean": None, "sd_population": None, "exact": None,
+             "standard_error": None, "ci": None, "p_value": None, "verdict": "not_applicable", "unchanged_rate": 1.0,
+             "minimum_detectable_effect": None},
+            {**row, "reader": "other", "shuffle": "global", "k": 20, "mean": 0.0777, "sd_population": 0.1,
+             "exact": None, "standard_error": 0.01, "ci": [0, 1], "p_value": 1.0, "verdict": "inconclusive",
+             "unchanged_rate": 0.0, "minimum_detectable_effect": 0.5},
+        ],
+        "ablations": [{**row, "arm": "query-only", "how": "retrained", "accuracy": 0.59, "ci": [0.56, 0.62]}],
+        "diagnosis": {"region": "evidence_sensitive", "flags": [], "reasons": ["tiny falls by 0.312"]},
+        "environment": {"python": "3.11.7", "packages": {"torch": "2.13.0"}},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    folder = bert_model(tmp_path_factory.mktemp("card"))
+    made = TransformerReader(
+        name="tiny", model=str(folder), epochs=1, precision="fp32", licence="mit", contamination="saw | everything"
+    )
+    return made.fit(spoken_world(250, 0), seed=0)
+
+
+def test_card_is_parsed_and_true_to_the_packet(reader):
+    text = model_card(reader, packet("tiny"), data_licence="cc-by-sa-4.0", language="en")
+    card = ModelCard(text)
+    assert card.data.license == "mit"
+    assert card.data.language == "en"
+    assert card.data.pipeline_tag == "text-classification"
+    results = {r.metric_name: (r.metric_value, r.dataset_name) for r in card.data.eval_results}
+    assert results == {
+        "Accuracy, seed 0": (0.8125, "snli"),
+        "ΔEvi, global shuffle, seed 0": (0.3125, "snli"),
+    }
+    assert "| 0 | 0.812 | [0.780, 0.840] | yes |" in text
+    assert "| 0 | `global` | 20 | 0.312 | 0.0123 | – | [0.290, 0.330] | <0.001 | 0.030 | 0 % | sensitive |" in text
+    assert "| 0 | `within-label` | 20 | – | – | – | – | – | – | 100 % | not applicable |" in text
+    assert "| `query-only` | `retrained` | 0.590 | [0.560, 0.620] |" in text
+    assert "Licence of the data: cc-by-sa-4.0" in text
+    assert "saw \\| everything" in text
+    assert packet("tiny")["signature"] in text
+    assert "evidence sensitive" in text
+    assert "torch 2.13.0" in text
+    assert f"Items: 250, {reader.report.held_out} of them held out" in text
+    assert "| `learning_rate` | `5e-05` |" in text
+    assert "0.0777" not in text  # another reader's row
+    assert "other" not in text.replace("other items", "").replace("another", "")
+
+
+def test_card_without_an_audit_says_so(reader):
+    text = model_card(reader, None, data_name="my data")
+    card = ModelCard(text)
+    assert card.data.eval_results is None
+    assert "Not measured: this model has not been audited" in text
+    assert "`my data`" in text
+    assert "## Signature" not in text
+
+
+def test_failed_reader_is_called_failed(reader):
+    failed = packet("tiny")
+    failed["readers"][0]["works"] = False
+    assert "does not beat the commonest label by more than noise: its ΔEvi says nothing" in model_card(reader, failed)
+
+
+def test_hostile_names_break_nothing(reader):
+    hostile = packet("tiny", HOSTILE)
+    hostile["diagnosis"]["reasons"] = [HOSTILE]
+    text = model_card(reader, hostile, data_licence=HOSTILE)
+    card = ModelCard(text)
+    assert card.data.model_name == "tiny"
+    assert {r.metric_value for r in card.data.eval_results} == {0.8125, 0.3125}
+    html = MarkdownIt("commonmark").enable("table").render(card.text)
+    assert "<script" not in html
+    assert 'href="http://evil' not in html
+    assert html.count("<h1>") == 1
+    assert "<hr" not in html
+    assert "\x1b" not in text
+
+
+def test_saved_with_its_card_and_read_again(reader, tmp_path):
+    reader.save(tmp_path / "saved", card=model_card(reader, packet("tiny")))
+    assert ModelCard.load(tmp_path / "saved" / "README.md").data.model_name == "tiny"
+    loaded = TransformerReader.load(tmp_path / "saved")
+    again = model_card(loaded, packet("tiny"))
+    assert "| `epochs` | `1` |" in again  # the recipe of the fit, not that of the loaded reader
+    assert loaded.base_model == reader.base_model
+    assert np.isfinite(loaded.report.held_out_accuracy)
