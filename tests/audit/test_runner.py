@@ -185,6 +185,19 @@ def test_several_seeds_show_their_spread():
     assert one["calibration"]["seed_spread"][0]["reason"]
 
 
+def test_a_sample_of_the_items_is_declared_and_depends_on_the_seed_alone():
+    rows, train = make_rows(200), make_rows(100, seed=3)
+    arguments = {"train": train, "roles": {"query": "claim"}, "ablations": (), "max_items": 50}
+    one, two = (evidep.audit(rows, **arguments) for _ in range(2))
+    assert one.to_json() == two.to_json()
+    assert one["data"]["rows"] == 50
+    assert any("audited 50 of 200 evaluation items" in note for note in one["data"]["notes"])
+    other = evidep.audit(rows, seed=1, **arguments)
+    assert other["data"]["fingerprint"] != one["data"]["fingerprint"]
+    with pytest.raises(SettingError, match="max_items must be a whole number of at least 2"):
+        evidep.audit(rows, **(arguments | {"max_items": 1}))
+
+
 def test_baselines_stand_on_the_ladder_and_do_not_decide():
     world = planted_world("triviaqa", n_train=300, n_eval=200, seed=0)
     packet = evidep.audit(

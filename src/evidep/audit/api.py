@@ -40,6 +40,7 @@ def audit(
     ablations: Sequence[str] = ("query-only", "evidence-only"),
     mpds_high: float = 0.9,
     n_folds: int = 5,
+    max_items: int | None = None,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> AuditPacket:
@@ -66,6 +67,7 @@ def audit(
         ablations: Retrained controls among query-only, evidence-only, shuffled-training.
         mpds_high: MPDS from which metadata counts as predicting the labels.
         n_folds: Folds of an audit without a train split.
+        max_items: Audit a uniform sample of so many evaluation items; None: all.
         name: What the dataset is called in the packet.
         progress: Called with (stage, steps done, steps in all).
 
@@ -79,6 +81,7 @@ def audit(
     from evidep.audit.cache import CellStore
     from evidep.audit.plan import AuditSettings
     from evidep.audit.runner import run_audit
+    from evidep.audit.sample import limit_items
     from evidep.data.loading import load_audit_data
 
     started = time.monotonic()
@@ -107,7 +110,7 @@ def audit(
         roles=roles,
     )
     results = run_audit(
-        data,
+        limit_items(data, max_items, seed),
         settings,
         store=store,
         workdir=None if folder is None else folder / "readers",
