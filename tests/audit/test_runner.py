@@ -191,11 +191,14 @@ def test_a_sample_of_the_items_is_declared_and_depends_on_the_seed_alone():
     one, two = (evidep.audit(rows, **arguments) for _ in range(2))
     assert one.to_json() == two.to_json()
     assert one["data"]["rows"] == 50
-    assert any("audited 50 of 200 evaluation items" in note for note in one["data"]["notes"])
+    assert any("50 of 200 evaluation items audited" in note for note in one["data"]["notes"])
     other = evidep.audit(rows, seed=1, **arguments)
     assert other["data"]["fingerprint"] != one["data"]["fingerprint"]
     with pytest.raises(SettingError, match="max_items must be a whole number of at least 2"):
         evidep.audit(rows, **(arguments | {"max_items": 1}))
+    fewer = evidep.audit(rows, **(arguments | {"max_train_items": 40}))
+    assert fewer["data"]["train_rows"] == 40
+    assert any("40 of 100 train items fitted on" in note for note in fewer["data"]["notes"])
 
 
 def test_baselines_stand_on_the_ladder_and_do_not_decide():

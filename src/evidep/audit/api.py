@@ -41,6 +41,7 @@ def audit(
     mpds_high: float = 0.9,
     n_folds: int = 5,
     max_items: int | None = None,
+    max_train_items: int | None = None,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> AuditPacket:
@@ -68,6 +69,7 @@ def audit(
         mpds_high: MPDS from which metadata counts as predicting the labels.
         n_folds: Folds of an audit without a train split.
         max_items: Audit a uniform sample of so many evaluation items; None: all.
+        max_train_items: Fit on a uniform sample of so many train items; None: all.
         name: What the dataset is called in the packet.
         progress: Called with (stage, steps done, steps in all).
 
@@ -110,7 +112,7 @@ def audit(
         roles=roles,
     )
     results = run_audit(
-        limit_items(data, max_items, seed),
+        limit_items(data, max_items=max_items, max_train_items=max_train_items, seed=seed),
         settings,
         store=store,
         workdir=None if folder is None else folder / "readers",

@@ -1,4 +1,4 @@
-"""Auditing a part of a large evaluation set: costly readers need not answer every item twenty times."""
+"""Auditing a part of a large dataset: costly readers need not learn from, or answer, every item."""
 
 from __future__ import annotations
 
@@ -8,25 +8,36 @@ import numpy as np
 
 from evidep.data.table import AuditData
 from evidep.errors import SettingError
+from evidep.types import PairTable
 
 
-def limit_items(data: AuditData, max_items: int | None, seed: int) -> AuditData:
-    """The audit's data with at most `max_items` evaluation items, drawn without regard to their content.
+def limit_items(data: AuditData, *, max_items: int | None, max_train_items: int | None, seed: int) -> AuditData:
+    """The audit's data with at most so many evaluation and train items.
 
-    The items kept are a uniform sample that depends on the seed and the number of items alone; a note in the report
-    says so. Train items stay as they are.
+    The items kept are uniform samples that depend on the seed and the number of items alone, whatever the items hold;
+    notes in the report say so.
 
     Raises:
         SettingError: Fewer than two items, or a sample with one class only.
     """
-    n = len(data.evaluation)
-    if max_items is None or max_items >= n:
-        return data
-    if isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 2:
-        raise SettingError(f"max_items must be a whole number of at least 2, got {max_items!r}")
-    kept = np.sort(np.random.default_rng([seed, n]).permutation(n)[:max_items])
-    evaluation = data.evaluation.select(kept)
-    if len(np.unique(evaluation.labels)) < 2:
-        raise SettingError(f"max_items={max_items} leaves items of one class only; raise it")
-    note = f"audited {max_items:,} of {n:,} evaluation items, a uniform sample (seed {seed})"
-    return replace(data, evaluation=evaluation, report=replace(data.report, notes=(*data.report.notes, note)))
+    evaluation, note = _sample(data.evaluation, max_items, seed, "max_items", "evaluation items audited")
+    train, train_note = data.train, None
+    if train is not None:
+        train, train_note = _sample(train, max_train_items, seed, "max_train_items", "train items fitted on")
+    notes = (*data.report.notes, *(sentence for sentence in (note, train_note) if sentence))
+    return replace(data, evaluation=evaluation, train=train, report=replace(data.report, notes=notes))
+
+
+def _sample(table: PairTable, limit: int | None, seed: int, argument: str, what: str) -> tuple[PairTable, str | None]:
+    if limit is None:
+        return table, None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 2:
+        raise SettingError(f"{argument} must be a whole number of at least 2, got {limit!r}")
+    n = len(table)
+    if limit >= n:
+        return table, None
+    kept = np.sort(np.random.default_rng([seed, n]).permutation(n)[:limit])
+    part = table.select(kept)
+    if len(np.unique(part.labels)) < 2:
+        raise SettingError(f"{argument}={limit} leaves items of one class only; raise it")
+    return part, f"{limit:,} of {n:,} {what}: a uniform sample (seed {seed})"

@@ -51,6 +51,9 @@ def add_parser(subparsers: Any) -> None:
     how.add_argument("--mpds-high", type=float, default=0.9, help="MPDS that counts as predicting (default 0.9)")
     how.add_argument("--folds", type=int, default=5, help="folds of an out-of-fold audit (default 5)")
     how.add_argument("--max-items", type=int, help="audit a uniform sample of so many items (default: all)")
+    how.add_argument(
+        "--max-train-items", type=int, help="fit on a uniform sample of so many train items (default: all)"
+    )
     parser.add_argument("--name", help="what the dataset is called in the packet (default: file name or id)")
     parser.add_argument("--out", help="folder for the packet, per-item results and resumable work")
     parser.add_argument("--json", action="store_true", help="the packet as JSON on stdout, everything else on stderr")
@@ -93,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             mpds_high=arguments.mpds_high,
             n_folds=arguments.folds,
             max_items=arguments.max_items,
+            max_train_items=arguments.max_train_items,
             name=arguments.name,
             out=arguments.out,
             progress=progress,
