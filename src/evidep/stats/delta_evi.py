@@ -7,14 +7,23 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, check_margin, codes, group_codes
-from evidep.stats.equivalence import items_to_settle, minimum_detectable_effect, tost
+from evidep.stats.equivalence import Tost, items_to_settle, minimum_detectable_effect, tost
 from evidep.stats.pair_sums import PairSums
 from evidep.stats.paired import sign_flip_p
-from evidep.stats.resampling import MIN_GROUPS, ClusterError, cluster_error, cluster_weights, t_interval
+from evidep.stats.resampling import (
+    MIN_GROUPS,
+    NORMAL_ENOUGH,
+    ClusterError,
+    cluster_error,
+    cluster_weights,
+    hull,
+    t_interval,
+    without_largest,
+)
 from evidep.types import BoolArray, DeltaEvi, FloatArray, IntArray, Interval
 
 _NAN = float("nan")
@@ -119,7 +128,11 @@ def delta_evi(
         unchanged_rate=unchanged_rate,
         unmovable_share=1.0 - n / len(moves),
     )
-    return _judge(result, mean if sums is None else exact, error, alpha, margin)
+    outside = without_largest(group[moves])
+    others = None
+    if outside is not None:
+        others = float(differences[outside].mean()), cluster_error(influence[outside], group[moves][outside])
+    return _judge(result, (mean if sums is None else exact, error), others, alpha, margin)
 
 
 def bootstrap_delta_evi(
@@ -235,17 +248,32 @@ def _stratum_means(values: FloatArray, moves: BoolArray, strata: IntArray | None
     return means
 
 
-def _judge(result: DeltaEvi, estimate: float, error: ClusterError, alpha: float, margin: float) -> DeltaEvi:
-    """Fill in equivalence, power and verdict."""
+def _judge(
+    result: DeltaEvi,
+    everyone: tuple[float, ClusterError],
+    others: tuple[float, ClusterError] | None,
+    alpha: float,
+    margin: float,
+) -> DeltaEvi:
+    """Fill in equivalence, power and verdict, from estimate and error of all items and of those outside one group."""
+    estimate, error = everyone
     if error.too_few:
         empty = replace(result.ci, level=1.0 - 2.0 * alpha)
         return replace(result, ci_equivalence=empty, standard_error=_NAN, reason=result.ci.reason)
-    equivalence = tost(estimate, error.standard_error, error.degrees_of_freedom, margin, alpha)
-    result = replace(result, ci_equivalence=equivalence.ci)
+    equivalence = _equivalence(estimate, error, margin, alpha)
+    result, equivalent = replace(result, ci_equivalence=equivalence.ci), equivalence.equivalent
+    if others is not None:
+        second = _equivalence(*others, margin, alpha)
+        equivalent = equivalent and second.equivalent
+        result = replace(
+            result,
+            ci=hull(result.ci, t_interval(*others, 1.0 - alpha)),
+            ci_equivalence=hull(result.ci_equivalence, second.ci),
+        )
     if error.standard_error > 0.0:
         detectable = minimum_detectable_effect(error.standard_error, alpha, 0.8, error.degrees_of_freedom)
         result = replace(result, minimum_detectable_effect=detectable)
-    if equivalence.equivalent:
+    if equivalent:
         return replace(result, verdict="equivalent", negligible=result.ci.low > 0.0 or result.ci.high < 0.0)
     if result.ci.low > 0.0 and result.p_value <= alpha:
         return replace(result, verdict="sensitive")
@@ -254,6 +282,14 @@ def _judge(result: DeltaEvi, estimate: float, error: ClusterError, alpha: float,
     needed = items_to_settle(estimate, error.standard_error, result.n_items, margin, alpha)
     reason = "accuracy rises when the evidence is swapped" if result.ci.high < 0.0 else None
     return replace(result, items_needed=needed, reason=reason)
+
+
+def _equivalence(estimate: float, error: ClusterError, margin: float, alpha: float) -> Tost:
+    t = NORMAL_ENOUGH
+    if error.degrees_of_freedom >= 1:
+        t = min(t, float(stdtrit(error.degrees_of_freedom, 1.0 - alpha)))
+    room = error.room_for_skewness(t)
+    return tost(estimate, error.standard_error, error.degrees_of_freedom, margin, alpha, room)
 
 
 def _items_without_variance(result: DeltaEvi, estimate: float, alpha: float, margin: float) -> int | None:

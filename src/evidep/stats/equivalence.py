@@ -29,7 +29,14 @@ class Tost:
     reason: str | None = None
 
 
-def tost(estimate: float, standard_error: float, df: float, margin: float, alpha: float = 0.05) -> Tost:
+def tost(
+    estimate: float,
+    standard_error: float,
+    df: float,
+    margin: float,
+    alpha: float = 0.05,
+    room: tuple[float, float] = (0.0, 0.0),
+) -> Tost:
     """Equivalence to zero within a margin (Schuirmann 1987), decided by inclusion of the 1 - 2 alpha interval.
 
     Zero variance (standard_error 0, for example a reader that never changes its answer) leaves no t-test. Then the
@@ -43,6 +50,7 @@ def tost(estimate: float, standard_error: float, df: float, margin: float, alpha
         df: Degrees of freedom, clusters minus 1; math.inf for a normal interval.
         margin: Largest difference that counts as none, declared before the run.
         alpha: Error rate of each of the two tests, below 0.5.
+        room: By how much the ends of the interval move out (down, up), both at least 0, where the estimate is skewed.
 
     Returns:
         Never equivalent, with nan values and the reason, where an input is nan or df is below 1.
@@ -57,17 +65,19 @@ def tost(estimate: float, standard_error: float, df: float, margin: float, alpha
     if math.isnan(estimate) or math.isnan(standard_error) or not df >= 1:
         reason = "equivalence is undefined: it needs a finite estimate, a standard error and at least two groups"
         return Tost(False, math.nan, Interval(math.nan, math.nan, level, reason), reason)
-    room = margin - abs(estimate)
+    inside = margin - abs(estimate)
     if standard_error == 0.0:
         clusters = df + 1.0
         half_width = -math.expm1(math.log(alpha) / clusters)
-        p_value = 1.0 if room <= 0 else math.exp(clusters * math.log1p(-room))
+        p_value = 1.0 if inside <= 0 else math.exp(clusters * math.log1p(-inside))
         reason = "zero variance: the interval is the zero-event bound on clusters that could still deviate"
         ci = Interval(estimate - half_width, estimate + half_width, level, reason)
-        return Tost(half_width < room, p_value, ci, reason)
+        return Tost(half_width < inside, p_value, ci, reason)
     half_width = _t_quantile(1.0 - alpha, df) * standard_error
-    ci = Interval(estimate - half_width, estimate + half_width, level)
-    return Tost(half_width < room, _t_upper_tail(room / standard_error, df), ci)
+    down, up = room
+    ci = Interval(estimate - half_width - down, estimate + half_width + up, level)
+    nearest = min(margin + estimate - down, margin - estimate - up)
+    return Tost(half_width < nearest, _t_upper_tail(nearest / standard_error, df), ci)
 
 
 def minimum_detectable_effect(

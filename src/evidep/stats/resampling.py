@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,16 +11,19 @@ from scipy.special import stdtrit
 
 from evidep.errors import SettingError
 from evidep.stats.checks import group_codes
-from evidep.types import FloatArray, IntArray, Interval
+from evidep.types import BoolArray, FloatArray, IntArray, Interval
 
 MIN_GROUPS = 10
 """Fewest groups for which an interval is given. In planted worlds coverage of `t_interval` stays at or above nominal
 down to 5 groups; at 3 it falls to 0.88, and with rare effects too many small samples show no variance at all."""
 
 MAX_SHARE = 0.25
-"""Largest share of the items in one group for which an interval is given. In planted worlds where a third of the items
-share one text and few items carry the effect, equivalence at a true effect equal to the margin was claimed in 14 % of
-samples instead of 5 %, however the standard error was made: the one large group either shows the effect or not."""
+"""Largest share of the items in one group for which an interval is given."""
+WATCHED_SHARE = 0.02
+"""Share from which the largest group, if twice the mean size, is also left out (see `without_largest`)."""
+
+NORMAL_ENOUGH = 3.0
+"""Largest t quantile in the skewness correction: with very few degrees of freedom t itself is wide enough."""
 
 DEGENERATE = 1e-9
 """Standard errors below this are rounding noise of sums that are exactly 0."""
@@ -34,12 +38,24 @@ class ClusterError:
         degrees_of_freedom: min(G - 1, effective groups), at least 1, for the t quantile.
         n_groups: G.
         largest_share: Share of the items that the largest group holds.
+        skewness: Third central moment of the estimate over its variance, from the group sums.
     """
 
     standard_error: float
     degrees_of_freedom: float
     n_groups: int
     largest_share: float = 0.0
+    skewness: float = 0.0
+
+    def room_for_skewness(self, t: float) -> tuple[float, float]:
+        """By how much the two ends of estimate ± t · SE move out, (down, up); both at least 0.
+
+        Johnson's (1978, JASA 73) correction of the t statistic, applied where it widens. Where few items carry an
+        effect, a sample that has drawn too few of them has too small a standard error as well: uncorrected, equivalence
+        at a true effect equal to the margin was claimed in 6 to 9 % of planted samples instead of 5 %.
+        """
+        shift = self.skewness * (1.0 + 2.0 * t * t) / 6.0
+        return max(-shift, 0.0), max(shift, 0.0)
 
     @property
     def too_few(self) -> str | None:
@@ -85,21 +101,52 @@ def cluster_error(influence: FloatArray, groups: IntArray | None = None, excess_
     if error < DEGENERATE:
         return ClusterError(0.0, float(n_groups - 1), n_groups, largest)
     effective = float(squares.sum()) ** 2 / float((squares**2).sum())
-    return ClusterError(error, max(1.0, min(n_groups - 1.0, effective)), n_groups, largest)
+    skewness = float((sums**3).sum()) / float(squares.sum()) / n
+    return ClusterError(error, max(1.0, min(n_groups - 1.0, effective)), n_groups, largest, skewness)
 
 
 def t_interval(estimate: float, error: ClusterError, level: float, bound: float = 1.0) -> Interval:
-    """Two-sided interval estimate ± t · SE, cut at ±bound.
+    """Two-sided interval estimate ± t · SE, widened on the side of the skewness, cut at ±bound.
 
     Ends are nan, with the reason, where there are fewer than `MIN_GROUPS` groups or one holds more than
-    `MAX_SHARE` of the items. With zero variance the interval is [estimate, estimate] and the reason starts with "degenerate".
+    `MAX_SHARE` of the items. With zero variance the interval is [estimate, estimate] and the reason starts with
+    "degenerate".
     """
     if error.too_few:
         return Interval(float("nan"), float("nan"), level, error.too_few)
     if error.standard_error == 0.0:
         return Interval(estimate, estimate, level, "degenerate: no variance between groups")
-    half = float(stdtrit(error.degrees_of_freedom, 0.5 + level / 2)) * error.standard_error
-    return Interval(max(-bound, estimate - half), min(bound, estimate + half), level)
+    t = float(stdtrit(error.degrees_of_freedom, 0.5 + level / 2))
+    down, up = error.room_for_skewness(min(t, NORMAL_ENOUGH))
+    half = t * error.standard_error
+    return Interval(max(-bound, estimate - half - down), min(bound, estimate + half + up), level)
+
+
+def without_largest(groups: IntArray) -> BoolArray | None:
+    """[n] which items are outside the largest group, or None where no group stands out.
+
+    A large group either shows a rare effect or does not, so a sample without it there looks precise and is too low.
+    In planted worlds where a fifth of the items share one text and few items carry the effect, the interval of all
+    items covered in 88 to 92 % of samples, and equivalence at a true effect equal to the margin was claimed in 14 to
+    19 % instead of 5 %. The items outside that group estimate the same effect without this fault.
+    """
+    numbered, n_groups = group_codes(groups, len(groups))
+    sizes = np.bincount(numbered)
+    if n_groups <= MIN_GROUPS or sizes.max() <= max(WATCHED_SHARE * len(groups), 2 * sizes.mean()):
+        return None
+    # All groups of that size: which of several is left out must not depend on their names.
+    outside: BoolArray = sizes[numbered] < sizes.max()
+    return outside if outside.any() else None
+
+
+def hull(first: Interval, second: Interval) -> Interval:
+    """The smallest interval that holds both; the first where the second is undefined."""
+    if not math.isfinite(second.low) or not math.isfinite(first.low):
+        return first
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    if (low, high) == (first.low, first.high):
+        return first
+    return Interval(low, high, first.level, "widened to hold the interval of the items outside the largest group")
 
 
 def cluster_weights(n_groups: int, n_resamples: int, *, seed: int, chunk: int = 64) -> Iterator[IntArray]:
