@@ -131,15 +131,16 @@ def table(audit: Audit, result: dict[str, Any]) -> list[str]:
     data = packet["data"]
     train = "out of fold" if data["train_rows"] is None else f"{data['train_rows']:,} train items"
     command = audit.arguments.replace("DATA/", "$EVIDEP_DATA/").replace("WORK/", "work/")
+    mpds = "no metadata declared"
+    if packet["metadata"]["mpds"] is not None:
+        mpds = f"MPDS {number(packet['metadata']['mpds'])} {interval(packet['metadata']['ci'])}"
     lines = [
         f"### {audit.title}",
         "",
         f"`evidep audit {command}`",
         "",
         f"{data['rows']:,} items in {data['groups']:,} groups, {train}; majority rate {number(packet['majority_rate'])}; "
-        f"MPDS {number(packet['metadata']['mpds'])}"
-        + (f" {interval(packet['metadata']['ci'])}" if packet["metadata"]["mpds"] is not None else " (no metadata)")
-        + f"; {seconds:.0f} s.",
+        f"{mpds}; {seconds:.0f} s.",
         "",
         "| reader | shuffle | accuracy | shuffled | ΔEvi | 95 % interval | p | verdict | query-only, retrained |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -176,19 +177,19 @@ def interval(ci: list[float] | None) -> str:
 
 HEADER = """# Results on real benchmarks
 
-Made by `python scripts/results.py --work work` from the packets that the commands below write; `EVIDEP_DATA` is the folder of the
-benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean over 20 shuffles; intervals are
-for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these items. Times are wall time on two shared CPU
-cores and vary with the neighbours.
+Made by `python scripts/results.py --work work` from the packets that the commands below write; `EVIDEP_DATA` is the
+folder of the benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean
+over 20 shuffles; intervals are for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these
+items. Times are wall time on two shared CPU cores and vary with the neighbours.
 
-The texts are not part of evidep. all-MiniLM-L6-v2 (readers minilm_lr and minilm) saw SNLI, MNLI, SQuAD, NQ and TriviaQA in
-pre-training: its SNLI rows are contaminated.
+The texts are not part of evidep. all-MiniLM-L6-v2 (readers minilm_lr and minilm) saw SNLI, MNLI, SQuAD, NQ and TriviaQA
+in pre-training: its SNLI rows are contaminated.
 """
 
 GROUPS = {
     "light": "## Light reader\n\nOnly `tfidf_lr`, which adds and cannot match: near zero here asks for calibration.\n",
-    "ladder": "## Calibration ladder\n\n`minilm_lr` reads frozen embeddings, `minilm` is fine-tuned. Sizes are reduced where "
-    "`--max-items` or `--max-train-items` says so.\n",
+    "ladder": "## Calibration ladder\n\n`minilm_lr` reads frozen embeddings, `minilm` is fine-tuned. Sizes are reduced "
+    "where `--max-items` or `--max-train-items` says so.\n",
 }
 
 

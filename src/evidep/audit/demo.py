@@ -26,7 +26,9 @@ class Scene:
         readers: Readers that need no extras.
         strong: Readers that are run where the transformers extra and the MiniLM weights are installed.
         n_train: Train items.
-        n_eval: Evaluation items.
+        n_eval: Evaluation items, when strong readers run.
+        n_eval_light: Evaluation items when only light readers run.
+        ablations: Retrained controls.
     """
 
     world: str
@@ -35,13 +37,31 @@ class Scene:
     strong: tuple[str, ...]
     n_train: int = 1000
     n_eval: int = 1000
+    n_eval_light: int = 1000
+    ablations: tuple[str, ...] = ("query-only", "evidence-only")
 
 
 SCENES: Final = (
     Scene("nq", "metadata give every label away (direct coupling)", ("tfidf_lr",), ("tfidf_lr",)),
-    Scene("hotpotqa", "metadata are weak and yet no evidence is needed (latent coupling)", ("tfidf_lr",), LADDER),
+    Scene(
+        "hotpotqa",
+        "metadata are weak and yet no evidence is needed (latent coupling)",
+        ("tfidf_lr",),
+        LADDER,
+        n_train=600,
+        n_eval=400,
+        ablations=("query-only",),
+    ),
     Scene("triviaqa", "the answer stands in the evidence", ("tfidf_lr",), ("tfidf_lr",)),
-    Scene("reader_limited", "only a reader that compares both texts can tell", ("tfidf_lr",), LADDER),
+    Scene(
+        "reader_limited",
+        "only a reader that compares both texts can tell",
+        ("tfidf_lr",),
+        LADDER,
+        n_eval=500,
+        n_eval_light=4000,
+        ablations=(),
+    ),
 )
 
 
@@ -73,12 +93,15 @@ def run_demo(
     """
     with_strong = strong_readers_available() if strong is None else strong
     for scene in SCENES:
-        world = planted_world(scene.world, n_train=scene.n_train, n_eval=scene.n_eval, seed=seed)
+        n_eval = scene.n_eval if with_strong else scene.n_eval_light
+        world = planted_world(scene.world, n_train=scene.n_train, n_eval=n_eval, seed=seed)
         packet = audit(
             world.evaluation,
             train=world.train,
             roles=world.roles,
             readers=scene.strong if with_strong else scene.readers,
+            shuffles=("global", "within-label") if scene.ablations else ("global",),
+            ablations=scene.ablations,
             seed=seed,
             out=None if out is None else out / scene.world,
             name=f"planted {scene.world}",
