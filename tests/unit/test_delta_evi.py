@@ -154,7 +154,7 @@ def test_by_hand() -> None:
     # Effective groups (sum u^2)^2 / sum u^4 with u^2 = 9/64, 1/64, 25/64, 9/64: 44^2 / (81 + 1 + 625 + 81) * 5 = 12.28.
     t = stats.t.ppf(0.975, 5 * 44**2 / 788)
     half = t * result.standard_error
-    # Skewed upwards: sum u^3 / sum u^2 = (-27 + 1 + 125 - 27) / 8 / 44 = 9/44, over n - 1 = 19; the upper end moves out.
+    # Skewed upwards: sum u^3 / sum u^2 = (-27 + 1 + 125 - 27) / 8 / 44 = 9/44, over n - 1 = 19.
     up = 9 / 44 / 19 * (1 + 2 * t**2) / 6
     assert (result.ci.low, result.ci.high) == pytest.approx((0.375 - half, 0.375 + half + up))
     # Sign-flip: five groups of 1/2 and five of 1 that all point one way, 2^-10.
