@@ -32,7 +32,7 @@ demo = gr.Interface(
     gr.Markdown(label="Report"),
     title="Fair aggregate",
     description="Scores of several systems on several tasks, aggregated in every way, with intervals and tests. One "
-    "row per score: system, task, score, and optionally seed, item, metric; or one row per system and one column per task.",
+    "row per score: system, task, score, and optionally seed, item, metric; or a row per system, a column per task.",
 )
 
 if __name__ == "__main__":

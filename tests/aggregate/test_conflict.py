@@ -98,6 +98,8 @@ def test_too_few_systems_for_support_is_said(table):
     assert result.agreement.negative == 1
     assert result.agreement.opposed == ()
     assert "too few to resample" in result.agreement.covers
+    same = analyse(table([[0.9, 0.8], [0.1, 0.2], [0.5, 0.5]]), Settings(n_draws=200))
+    assert same.agreement.redundant == ()
 
 
 def test_pareto_support_within_tasks_only(sampled_table, table):

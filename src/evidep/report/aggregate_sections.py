@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from evidep.report.escape import one_line
 from evidep.report.numerals import UNDEFINED, confidence, number, p_value, percent
 from evidep.stats.aggregate.compare import Comparison, PartialConjunction
+from evidep.stats.aggregate.conflict import MIN_SYSTEMS
 from evidep.stats.aggregate.results import Aggregate, AggregateResult, Standing
 from evidep.types import Interval
 
@@ -388,7 +389,9 @@ def _tasks(result: AggregateResult) -> Section | None:
                 f"Redundant: {pair.tasks[0]} and {pair.tasks[1]} order the systems alike (Spearman "
                 f"{pair.correlation:.3f} {_range(pair.ci, 2)} over {len(result.table.systems)} systems)."
             )
-        if not found.redundant:
+        if len(result.table.systems) < MIN_SYSTEMS:
+            sentences.append(f"Fewer than {MIN_SYSTEMS} systems: no two tasks can be called redundant.")
+        elif not found.redundant:
             sentences.append(f"No two tasks are redundant (Spearman of {result.settings.redundant_at:g} or more).")
     front = result.pareto
     names = ", ".join(front[:MOST_SYSTEMS]) + (
@@ -440,7 +443,7 @@ def _audits(result: AggregateResult) -> Section | None:
         )
     heads = ("aggregate", "first, all tasks", "first, without failed", "what moved (rank)")
     return Section(
-        "Without tasks that failed their audit", tuple(sentences), (Grid(heads, "llll", tuple(rows), (1, 2, 3)),)
+        "Without tasks that failed their audit", tuple(sentences), (Grid(heads, "llll", tuple(rows), (), (1, 2, 3)),)
     )
 
 

@@ -229,8 +229,13 @@ def _supported(
 def _redundant(
     table: ScoreTable, spearman: FloatArray, threshold: float, seed: int, n_draws: int, level: float
 ) -> tuple[TaskPair, ...]:
-    """Pairs at or above the threshold, with an interval over systems resampled."""
+    """Pairs at or above the threshold, with an interval over systems resampled.
+
+    None with fewer than five systems, whose orders agree in full by chance too often to mean anything.
+    """
     n_systems, n_tasks = table.scores.shape
+    if n_systems < MIN_SYSTEMS:
+        return ()
     pairs = [(i, j) for i in range(n_tasks) for j in range(i + 1, n_tasks) if spearman[i, j] >= threshold - 1e-12]
     pairs.sort(key=lambda pair: -float(spearman[pair]))
     gain = table.scores * table.sign
@@ -238,9 +243,7 @@ def _redundant(
     found: list[TaskPair] = []
     for i, j in pairs:
         names = (table.task_names[i], table.task_names[j])
-        if n_systems < MIN_SYSTEMS:
-            ci = Interval(np.nan, np.nan, level, f"{n_systems} systems are too few to resample")
-        elif len(found) >= 100:
+        if len(found) >= 100:
             ci = Interval(np.nan, np.nan, level, "only the 100 most alike pairs get an interval")
         else:
             both = gain[:, [i, j]][picks]
