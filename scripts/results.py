@@ -139,8 +139,8 @@ def table(audit: Audit, result: dict[str, Any]) -> list[str]:
         "",
         f"`evidep audit {command}`",
         "",
-        f"{data['rows']:,} items in {data['groups']:,} groups, {train}; majority rate {number(packet['majority_rate'])}; "
-        f"{mpds}; {seconds:.0f} s.",
+        f"{data['rows']:,} items in {data['groups']:,} groups, {train}; "
+        f"majority rate {number(packet['majority_rate'])}; {mpds}; {seconds:.0f} s.",
         "",
         "| reader | shuffle | accuracy | shuffled | ΔEvi | 95 % interval | p | verdict | query-only, retrained |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -178,7 +178,7 @@ def interval(ci: list[float] | None) -> str:
 HEADER = """# Results on real benchmarks
 
 Made by `python scripts/results.py --work work` from the packets that the commands below write; `EVIDEP_DATA` is the
-folder of the benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean
+folder of benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean
 over 20 shuffles; intervals are for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these
 items. Times are wall time on two shared CPU cores and vary with the neighbours.
 
