@@ -178,8 +178,8 @@ def interval(ci: list[float] | None) -> str:
 HEADER = """# Results on real benchmarks
 
 Made by `python scripts/results.py --work work` from the packets that the commands below write; `EVIDEP_DATA` is the
-folder of benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean
-over 20 shuffles; intervals are for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these
+folder of benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean over
+20 shuffles; intervals are for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these
 items. Times are wall time on two shared CPU cores and vary with the neighbours.
 
 The texts are not part of evidep. all-MiniLM-L6-v2 (readers minilm_lr and minilm) saw SNLI, MNLI, SQuAD, NQ and TriviaQA
