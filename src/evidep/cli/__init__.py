@@ -16,7 +16,7 @@ from typing import Final
 from evidep.errors import EvidepError
 from evidep.version import __version__
 
-COMMANDS: Final = ("audit", "show", "demo", "card", "modules", "check", "diff", "push_card")
+COMMANDS: Final = ("audit", "show", "demo", "card", "push_card", "check", "diff", "aggregate", "modules")
 EXIT_FAILED_GATE: Final = 1
 EXIT_BAD_INPUT: Final = 2
 EXIT_INTERRUPTED: Final = 130
