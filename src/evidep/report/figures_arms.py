@@ -31,7 +31,7 @@ _PARTIAL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Bar:
+class Bar:
     """One bar: an accuracy with its interval, or None with the reason."""
 
     name: str
@@ -49,7 +49,7 @@ def arms(packet: AuditPacket) -> Figure:
     stays left of the full bar's end, the drop is above noise. An arm that was not run or not applicable shows a dash.
     """
     readers = facts.readers(packet)
-    panels = [_bars(packet, reader) for reader in readers]
+    panels = [arm_bars(packet, reader) for reader in readers]
     names = list(dict.fromkeys(bar.name for bars in panels for bar in bars))
     columns = min(COLUMNS, len(panels))
     bands = math.ceil(len(panels) / columns)
@@ -72,25 +72,26 @@ def arms(packet: AuditPacket) -> Figure:
     return page.figure
 
 
-def _bars(packet: AuditPacket, reader: facts.Row) -> list[_Bar]:
+def arm_bars(packet: AuditPacket, reader: facts.Row) -> list[Bar]:
+    """The arms of one reader from top to bottom, as they are drawn; undefined ones have no value."""
     name, seed = reader["reader"], reader["seed"]
-    bars = [_Bar("majority rate", packet["majority_rate"], None, "#9a9a9a")]
+    bars = [Bar("majority rate", packet["majority_rate"], None, "#9a9a9a")]
     if packet["metadata"]["schema"]:
-        bars.append(_Bar("metadata alone", packet["metadata"]["accuracy"], None, "#c9c9c9", "xxxx"))
-    bars.append(_Bar("query and evidence", reader["accuracy_full"], reader["ci"], NAVY))
+        bars.append(Bar("metadata alone", packet["metadata"]["accuracy"], None, "#c9c9c9", "xxxx"))
+    bars.append(Bar("query and evidence", reader["accuracy_full"], reader["ci"], NAVY))
     for row in facts.delta_rows(packet, reader=name, seed=seed):
         full, ci = facts.accuracy_full(packet, row), row["ci"]
         ends = None if full is None or ci is None else (full - ci[1], full - ci[0])
         colour = FAMILIES.get(row["shuffle"], (INK, "o"))[0]
-        bars.append(_Bar(f"swapped, {row['shuffle']}", facts.accuracy_shuffled(packet, row), ends, colour))
+        bars.append(Bar(f"swapped, {row['shuffle']}", facts.accuracy_shuffled(packet, row), ends, colour))
     for arm, how, title, colour, hatch in _PARTIAL:
         found = facts.ablation(packet, name, seed, arm, how)
         if found is not None:
-            bars.append(_Bar(title, found["accuracy"], found["ci"], colour, hatch))
+            bars.append(Bar(title, found["accuracy"], found["ci"], colour, hatch))
     return bars
 
 
-def _panel(axes: Axes, packet: AuditPacket, names: Sequence[str], bars: Sequence[_Bar], *, first: bool) -> None:
+def _panel(axes: Axes, packet: AuditPacket, names: Sequence[str], bars: Sequence[Bar], *, first: bool) -> None:
     found = {bar.name: bar for bar in bars}
     for at, name in enumerate(names):
         bar = found.get(name)
