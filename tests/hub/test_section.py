@@ -23,8 +23,7 @@ def test_appended_behind_whatever_was_there(readme):
     once = with_section(readme, ONE)
     assert once.startswith(readme)
     assert with_section(once, ONE) == once
-    newline = b"\r\n" if b"\r\n" in readme else b"\n"
-    assert once.endswith(newline.join(ONE.encode().split(b"\n")))
+    assert once.replace(b"\r\n", b"\n").endswith(ONE.encode())
 
 
 @given(text_without_markers, text_without_markers)

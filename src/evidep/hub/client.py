@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from evidep.errors import SettingError
@@ -117,23 +115,21 @@ class Hub:
             HubError: It does not exist, is gated, or the Hub fails.
         """
         with self._calling(f"{kind} {name}"):
-            info: Any = self._api.repo_info(name, repo_type=kind, revision=revision)
+            info: Any = self._api.repo_info(name, repo_type=kind, revision=revision, timeout=self._timeout)
         return Repo(name, kind, revision, str(info.sha), tuple(file.rfilename for file in info.siblings or ()))
-
-    def exists(self, name: str, kind: RepoType) -> bool:
-        """Whether the repository is there (and visible to the token)."""
-        with self._calling(f"{kind} {name}"):
-            return bool(self._api.repo_exists(name, repo_type=kind))
 
     def download(self, repo: Repo, path: str) -> bytes | None:
         """Content of a file at the commit that was read; None where there is no such file."""
+        from huggingface_hub import get_session, hf_hub_url
+        from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]
+
         if path not in repo.files:
             return None
-        with self._calling(f"{repo.kind} {repo.name}"), tempfile.TemporaryDirectory(prefix="evidep-hub-") as folder:
-            file = self._api.hf_hub_download(
-                repo.name, path, repo_type=repo.kind, revision=repo.head, cache_dir=folder, etag_timeout=self._timeout
-            )
-            return Path(file).read_bytes()
+        url = hf_hub_url(repo.name, path, repo_type=repo.kind, revision=repo.head, endpoint=self._api.endpoint)
+        with self._calling(f"{repo.kind} {repo.name}"):
+            answer = get_session().get(url, headers=build_hf_headers(token=self._token or False))
+            hf_raise_for_status(answer)
+            return bytes(answer.content)
 
     def same(self, repo: Repo, files: Mapping[str, bytes]) -> set[str]:
         """Which of the files are already there with the same content, by their checksums."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,6 +75,10 @@ def _translated(error: Exception, repo: str, token: str | None) -> HubError | No
         return TransientHubError(f"{repo}: the Hub did not answer in time; try again later, or give it longer")
     if isinstance(root, hub.LocalEntryNotFoundError | ConnectionError) or _named(root, "HTTPError"):
         return TransientHubError(f"{repo}: the Hub cannot be reached ({scrub(root, token)}); check the network")
+    if isinstance(root, json.JSONDecodeError | KeyError):
+        return TransientHubError(
+            f"{repo}: the answer is none that the Hub gives; is a proxy in between? try again later"
+        )
     if isinstance(root, ValueError) and "metadata" in str(root).lower():
         return HubError(f"{repo}: the Hub refuses the card's metadata ({scrub(root, token)}); repair its YAML first")
     return None

@@ -31,7 +31,8 @@ def audit_section(packet: AuditPacket, figures: str) -> str:
 def with_section(readme: bytes | None, section: str) -> bytes:
     """The README with the section in the place of the old one, or at its end where there is none.
 
-    Line ends are those of the README. Bytes before the begin marker and after the end marker are not touched.
+    Line ends are those of the README, or of the section that is replaced. Bytes before the begin marker and after the
+    end marker are not touched.
 
     Args:
         readme: Present content, None where there is no README.
@@ -42,19 +43,23 @@ def with_section(readme: bytes | None, section: str) -> bytes:
     """
     if not readme:
         return section.encode()
-    newline = b"\r\n" if b"\r\n" in readme else b"\n"
-    new = newline.join(section.encode().split(b"\n"))
     begins, ends = readme.count(BEGIN), readme.count(END)
     if begins == ends == 0:
+        newline = b"\r\n" if 2 * readme.count(b"\r\n") > readme.count(b"\n") else b"\n"
         gap = newline if readme.endswith(newline) else newline * 2
-        return readme + gap + new
+        return readme + gap + _lines(section, newline)
     begin, end = readme.find(BEGIN), readme.find(END)
     if begins != 1 or ends != 1 or end < begin:
         raise HubError(
             f"README.md has {begins} begin and {ends} end markers of an audit section, in no order that can be "
             f"replaced; leave one pair {BEGIN.decode()} ... {END.decode()} or none"
         )
-    return readme[:begin] + new.removesuffix(newline) + readme[end + len(END) :]
+    newline = b"\r\n" if readme[begin + len(BEGIN) :].startswith(b"\r\n") else b"\n"
+    return readme[:begin] + _lines(section, newline).removesuffix(newline) + readme[end + len(END) :]
+
+
+def _lines(text: str, newline: bytes) -> bytes:
+    return newline.join(text.encode().split(b"\n"))
 
 
 def _one_level_down(markdown: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
 from hub.standin.store import Problem, Pull, Repo, Store, User, blob_id, is_lfs
 
 KINDS = {"model": "models", "dataset": "datasets", "space": "spaces"}
@@ -39,16 +40,18 @@ def routes(store: Store) -> APIRouter:
         return {"url": made.address(str(request.base_url)), "name": name, "id": name}
 
     @router.post("/api/validate-yaml")
-    async def validate(request: Request) -> dict[str, Any]:
+    async def validate(request: Request) -> JSONResponse:
         asked = await request.json()
         text = asked["content"].removeprefix("\ufeff").replace("\r\n", "\n")
+        errors = []
         try:
             head = yaml.safe_load(text.split("---\n")[1]) if text.startswith("---\n") else {}
+            if asked["repoType"] == "space" and not (head or {}).get("sdk"):
+                errors = ['"sdk" is required']
         except (yaml.YAMLError, IndexError) as error:
-            raise Problem(400, "", f"Invalid metadata in README.md: {error}") from error
-        if asked["repoType"] == "space" and not (head or {}).get("sdk"):
-            raise Problem(400, "", 'Invalid metadata in README.md: "sdk" is required')
-        return {"errors": [], "warnings": []}
+            errors = [str(error)]
+        answer = {"errors": [{"message": message} for message in errors], "warnings": []}
+        return JSONResponse(answer, 400 if errors else 200)
 
     @router.get("/api/{kind}/{space}/{name}/tree/{revision}")
     @router.get("/api/{kind}/{space}/{name}/tree/{revision}/{path:path}")

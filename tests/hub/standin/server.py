@@ -23,7 +23,7 @@ def make_app(store: Store, faults: list[Fault]) -> FastAPI:
 
     @app.exception_handler(Problem)
     async def problem(request: Request, error: Problem) -> Response:
-        headers = {"X-Error-Code": error.code, "X-Error-Message": error.message, "X-Request-Id": "standin"}
+        headers = {"X-Error-Code": error.code, "X-Error-Message": " ".join(error.message.split())}
         return Response(error.message, error.status, {name: value for name, value in headers.items() if value})
 
     @app.middleware("http")
