@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -167,7 +167,8 @@ def _donors(
     """[n] the row whose evidence each row gets."""
     counts: list[IntArray] = []
 
-    def texts() -> Any:
+    def texts() -> Iterator[Any]:
+        counts.clear()  # `encode` reads twice
         start = 0
         for cells in source.chunks(evidence):
             found, sizes = evidence_texts(cells, evidence, partial(_place, source, start), set())
@@ -175,7 +176,7 @@ def _donors(
             start += len(found)
             yield pc.fill_null(found, "")
 
-    encoded = encode(texts(), keyed=True)
+    encoded = encode(texts, keyed=True)
     evidence_codes = codes(encoded)[0]
     if shuffle == "near-miss":
         from evidep.data.near_miss import nearest_other_texts
@@ -192,13 +193,13 @@ def _donors(
 
 
 def _metadata(source: Source, column: str) -> IntArray:
-    def texts() -> Any:
+    def texts() -> Iterator[Any]:
         start = 0
         for cells in source.chunks(column):
             yield metadata_texts(cells, column, partial(_place, source, start))
             start += len(cells)
 
-    return encode(texts()).column.index
+    return encode(texts).column.index
 
 
 def _place(source: Source, start: int, at: int) -> str:
