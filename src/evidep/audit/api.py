@@ -42,6 +42,7 @@ def audit(
     n_folds: int = 5,
     max_items: int | None = None,
     max_train_items: int | None = None,
+    controls: bool = False,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> AuditPacket:
@@ -70,6 +71,8 @@ def audit(
         n_folds: Folds of an audit without a train split.
         max_items: Audit a uniform sample of so many evaluation items; None: all.
         max_train_items: Fit on a uniform sample of so many train items; None: all.
+        controls: Also refit the readers on labels that are a function of the evidence alone and of the query alone:
+            what this audit finds on these very texts when the answer is known.
         name: What the dataset is called in the packet.
         progress: Called with (stage, steps done, steps in all).
 
@@ -99,6 +102,7 @@ def audit(
         mpds_high=mpds_high,
         n_folds=n_folds,
         ablations=tuple(ablations),
+        controls=controls,
     )
     folder = None if out is None else Path(out)
     store = CellStore(None if folder is None else folder / "cells")

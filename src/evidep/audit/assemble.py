@@ -57,6 +57,7 @@ def assemble(results: AuditResults, *, name: str) -> AuditPacket:
         "information": [_information(result) for result in results.readers if result.information is not None],
         "calibration": _calibration(results),
         "diagnosis": plain(_as_dict(diagnose_results(results))),
+        **results.extras,
         "environment": environment(),
     }
     cleaned = plain(document)

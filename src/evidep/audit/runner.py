@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,6 +116,8 @@ class AuditResults:
     readers: tuple[ReaderResult, ...]
     cells_computed: int
     cells_reused: int
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of the packet that were asked for (controls, diagnostics, automatic_metadata), as plain values."""
 
     @property
     def majority_rate(self) -> float:
@@ -143,12 +146,12 @@ def run_audit(
     table = data.evaluation
     shuffles = settings.shuffle_families(bool(table.metadata))
     folds, fold_warnings = _folds(data, settings)
-    majority, correct_majority = _majority(data, folds)
+    majority, correct_majority = majority_baseline(data, folds)
     metadata = _metadata(data, folds)
     neighbours = nearest_other_evidence(table, NEAR_MISS_NEIGHBOURS, folds) if "near-miss" in shuffles else None
-    context = _Context(data, settings, shuffles, folds, neighbours, correct_majority, store, workdir)
+    context = RunContext(data, settings, shuffles, folds, neighbours, correct_majority, store, workdir)
     jobs = [(spec, seed) for spec in settings.readers for seed in _seeds(spec, settings)]
-    steps = _Steps(progress, len(jobs) * (1 + len(shuffles) * (settings.k + 1) + 1 + len(settings.ablations)))
+    steps = Steps(progress, len(jobs) * (1 + len(shuffles) * (settings.k + 1) + 1 + len(settings.ablations)))
     readers = tuple(_run_reader(context, spec, seed, steps) for spec, seed in jobs)
     if metadata is not None:
         by_reader = {
@@ -165,14 +168,27 @@ def run_audit(
             for r in readers
         }
         metadata = replace(metadata, by_reader=by_reader)
+    extras = _extras(context, steps)
     return AuditResults(
         data, settings, shuffles, folds, fold_warnings, majority, correct_majority, metadata, readers,
-        store.computed, store.reused,
+        store.computed, store.reused, extras,
     )  # fmt: skip
 
 
+def _extras(context: RunContext, step: Steps) -> dict[str, Any]:
+    """The parts of an audit that run only when asked for."""
+    found: dict[str, Any] = {}
+    if context.settings.controls:
+        from evidep.audit.controls import run_controls
+
+        found["controls"] = run_controls(context, step)
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Context:
+class RunContext:
+    """What all readers of one audit share."""
+
     data: AuditData
     settings: AuditSettings
     shuffles: tuple[str, ...]
@@ -205,17 +221,20 @@ class _Context:
         )
 
 
-class _Steps:
+class Steps:
+    """Counts the steps done for the progress callback."""
+
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
 
     def __call__(self, stage: str, steps: int = 1) -> None:
+        """Report a stage, and that so many steps are done."""
         self._done += steps
         if self._progress is not None:
             self._progress(stage, min(self._done, self._total), self._total)
 
 
-def _run_reader(context: _Context, spec: str | Reader, seed: int, step: _Steps) -> ReaderResult:
+def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps) -> ReaderResult:
     table, settings = context.table, context.settings
     n = len(table)
     train = context.data.train if context.data.train is not None else table
@@ -225,7 +244,7 @@ def _run_reader(context: _Context, spec: str | Reader, seed: int, step: _Steps) 
     cell = next(run.cells([full(n)], log_probability=True))
     correct = cell.predictions == table.labels
     step(f"{name}: full evidence")
-    arms = tuple(_run_arm(context, run, arm, correct, step) for arm in context.shuffles)
+    arms = tuple(run_arm(context, run, arm, correct, step) for arm in context.shuffles)
     ablations = [*_masked(context, run)]
     step(f"{name}: masked input")
     if getattr(run.reader, "trainable", True):
@@ -262,7 +281,8 @@ def _run_reader(context: _Context, spec: str | Reader, seed: int, step: _Steps) 
     )
 
 
-def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, step: _Steps) -> ArmResult:
+def run_arm(context: RunContext, run: ReaderRun, arm: str, correct: BoolArray, step: Steps) -> ArmResult:
+    """One shuffle family of one fitted reader."""
     table, settings, k = context.table, context.settings, context.settings.k
     n = len(table)
     sums = run.pair_sums(arm, context.folds, correct, context.neighbours if arm == "near-miss" else None)
@@ -310,7 +330,7 @@ def _run_arm(context: _Context, run: ReaderRun, arm: str, correct: BoolArray, st
     return ArmResult(arm, delta, shuffled.mean(axis=0))
 
 
-def _masked(context: _Context, run: ReaderRun) -> Iterator[AblationResult]:
+def _masked(context: RunContext, run: ReaderRun) -> Iterator[AblationResult]:
     table = context.table
     n = len(table)
     conditions = [query_only(n), evidence_only(n), empty_evidence(n)]
@@ -318,7 +338,7 @@ def _masked(context: _Context, run: ReaderRun) -> Iterator[AblationResult]:
         yield _ablation(context, condition.arm, "masked", cell.predictions, cell.log_probability)
 
 
-def _retrained(context: _Context, spec: str | Reader, seed: int, train: PairTable, arm: str) -> AblationResult:
+def _retrained(context: RunContext, spec: str | Reader, seed: int, train: PairTable, arm: str) -> AblationResult:
     table = context.table
     everyone, nothing = np.arange(len(train)), np.full(len(train), NULL, dtype=np.int64)
     if arm == "query-only":
@@ -334,7 +354,7 @@ def _retrained(context: _Context, spec: str | Reader, seed: int, train: PairTabl
 
 
 def _ablation(
-    context: _Context, arm: str, how: str, predictions: IntArray, log_probability: FloatArray | None
+    context: RunContext, arm: str, how: str, predictions: IntArray, log_probability: FloatArray | None
 ) -> AblationResult:
     correct = predictions == context.table.labels
     ci = accuracy_interval(correct, context.table.groups, context.settings.alpha)
@@ -354,7 +374,8 @@ def _folds(data: AuditData, settings: AuditSettings) -> tuple[IntArray | None, t
     return folds.fold, tuple(folds.warnings)
 
 
-def _majority(data: AuditData, folds: IntArray | None) -> tuple[MajorityRate, BoolArray]:
+def majority_baseline(data: AuditData, folds: IntArray | None) -> tuple[MajorityRate, BoolArray]:
+    """The constant answer, chosen on training items (out of fold: on the other folds), and where it is right."""
     table = data.evaluation
     if folds is None:
         assert data.train is not None
