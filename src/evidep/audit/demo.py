@@ -47,7 +47,7 @@ SCENES: Final = (
         "hotpotqa",
         "metadata are weak and yet no evidence is needed (latent coupling)",
         ("tfidf_lr",),
-        LADDER,
+        ("tfidf_lr", "minilm"),
         n_train=600,
         n_eval=400,
         ablations=("query-only",),
