@@ -70,6 +70,14 @@ def test_critical_difference_of_demsar():
     assert got.groups == ((3, 1, 2, 0),)
 
 
+def test_groups_are_the_pairs_within_the_critical_difference():
+    # 3 systems on 30 tasks: 2.343 sqrt(3 * 4 / (6 * 30)) = 0.605.
+    got = nemenyi(np.array([1.4, 2.0, 2.6]), 30)
+    assert got.critical_difference == pytest.approx(0.605, abs=1e-3)
+    assert got.groups == ((0, 1), (1, 2))
+    assert got.p_value[0, 2] < 0.05 < got.p_value[0, 1]
+
+
 def test_nemenyi_is_scikit_posthocs():
     gain = np.random.default_rng(0).normal(size=(5, 12)) + np.arange(5)[:, None]
     ranks = stats.rankdata(-gain, axis=0).mean(axis=1)
