@@ -43,6 +43,8 @@ def audit(
     max_items: int | None = None,
     max_train_items: int | None = None,
     controls: bool = False,
+    diagnostics: bool = False,
+    auto_metadata: bool = False,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> AuditPacket:
@@ -73,6 +75,9 @@ def audit(
         max_train_items: Fit on a uniform sample of so many train items; None: all.
         controls: Also refit the readers on labels that are a function of the evidence alone and of the query alone:
             what this audit finds on these very texts when the answer is known.
+        diagnostics: Also measure what a metadata shift costs, how many answers flip with one metadata field, and what
+            filtering by metadata does to the shift. Needs metadata columns.
+        auto_metadata: Also screen the labels against features derived from the texts (lengths, overlap, negation, ...).
         name: What the dataset is called in the packet.
         progress: Called with (stage, steps done, steps in all).
 
@@ -103,6 +108,8 @@ def audit(
         n_folds=n_folds,
         ablations=tuple(ablations),
         controls=controls,
+        diagnostics=diagnostics,
+        auto_metadata=auto_metadata,
     )
     folder = None if out is None else Path(out)
     store = CellStore(None if folder is None else folder / "cells")
@@ -131,7 +138,9 @@ def audit(
 
 def _write_run(folder: Path, results: AuditResults, seconds: float) -> None:
     """What this run did. Kept apart from the packet, which must not depend on when and how often it was started."""
-    counts = {"cells_computed": results.cells_computed, "cells_reused": results.cells_reused}
+    counts: dict[str, Any] = {"cells_computed": results.cells_computed, "cells_reused": results.cells_reused}
+    if results.costs:
+        counts["automatic_metadata_seconds"] = {name: round(cost, 4) for name, cost in results.costs.items()}
     text = json.dumps(counts | {"seconds": round(seconds, 2)}, indent=2)
     try:
         (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")

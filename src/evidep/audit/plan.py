@@ -32,6 +32,7 @@ class AuditSettings:
         n_folds: Folds of the out-of-fold audit where no train split is given.
         controls: Also refit on labels that are functions of the evidence and of the query (planted controls).
         diagnostics: Also run the diagnostics of metadata shift, flip and filtering.
+        auto_metadata: Also screen the labels against features derived from the texts.
     """
 
     readers: tuple[str | Reader, ...] = ("tfidf_lr",)
@@ -46,6 +47,7 @@ class AuditSettings:
     n_folds: int = 5
     controls: bool = False
     diagnostics: bool = False
+    auto_metadata: bool = False
 
     def __post_init__(self) -> None:
         _check_integer("k", self.k, 1)

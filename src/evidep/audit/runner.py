@@ -118,6 +118,8 @@ class AuditResults:
     cells_reused: int
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Further parts of the packet that were asked for (controls, diagnostics, automatic_metadata), as plain values."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of automatic features and their joint model. They are for run.json: a packet holds no times."""
 
     @property
     def majority_rate(self) -> float:
@@ -168,21 +170,33 @@ def run_audit(
             for r in readers
         }
         metadata = replace(metadata, by_reader=by_reader)
-    extras = _extras(context, steps)
+    extras, costs = _extras(context, readers, steps)
     return AuditResults(
         data, settings, shuffles, folds, fold_warnings, majority, correct_majority, metadata, readers,
-        store.computed, store.reused, extras,
+        store.computed, store.reused, extras, costs,
     )  # fmt: skip
 
 
-def _extras(context: RunContext, step: Steps) -> dict[str, Any]:
-    """The parts of an audit that run only when asked for."""
+def _extras(
+    context: RunContext, readers: tuple[ReaderResult, ...], step: Steps
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """The parts of an audit that run only when asked for, and what they cost."""
     found: dict[str, Any] = {}
+    costs: dict[str, float] = {}
+    if context.settings.auto_metadata:
+        from evidep.audit.automatic_metadata import automatic_metadata
+
+        step("automatic metadata", 0)
+        found["automatic_metadata"], costs = automatic_metadata(context, readers)
     if context.settings.controls:
         from evidep.audit.controls import run_controls
 
         found["controls"] = run_controls(context, step)
-    return found
+    if context.settings.diagnostics:
+        from evidep.audit.diagnostics import run_diagnostics
+
+        found["diagnostics"] = run_diagnostics(context, step)
+    return found, costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

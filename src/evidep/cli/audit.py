@@ -54,6 +54,13 @@ def add_parser(subparsers: Any) -> None:
     how.add_argument(
         "--max-train-items", type=int, help="fit on a uniform sample of so many train items (default: all)"
     )
+    how.add_argument("--controls", action="store_true", help="refit on planted labels: what would this audit find?")
+    how.add_argument(
+        "--diagnostics", action="store_true", help="metadata shift, flip of a metadata field, filtering by metadata"
+    )
+    how.add_argument(
+        "--auto-metadata", action="store_true", help="screen the labels against features derived from the texts"
+    )
     parser.add_argument("--name", help="what the dataset is called in the packet (default: file name or id)")
     parser.add_argument("--out", help="folder for the packet, per-item results and resumable work")
     parser.add_argument("--json", action="store_true", help="the packet as JSON on stdout, everything else on stderr")
@@ -97,6 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
             n_folds=arguments.folds,
             max_items=arguments.max_items,
             max_train_items=arguments.max_train_items,
+            controls=arguments.controls,
+            diagnostics=arguments.diagnostics,
+            auto_metadata=arguments.auto_metadata,
             name=arguments.name,
             out=arguments.out,
             progress=progress,
