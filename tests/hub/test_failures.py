@@ -194,10 +194,11 @@ def test_a_commit_whose_answer_was_lost_is_not_made_twice(standin, claims, statu
     assert done.url == f"{standin.url}/datasets/ledger/claims/discussions/1"
 
 
-def test_a_commit_that_takes_too_long_is_not_made_twice(standin, claims):
+def test_a_commit_that_takes_too_long_is_not_made_twice(standin, claims, caplog):
     """The Hub commits, but answers after the time limit."""
     standin.fail("POST .*/commit/", status=0, delay=3.0, afterwards=True)
     done = push(timeout=1.0)
+    assert "did not answer in time" in caplog.text
     assert len(claims.pulls) == 1
     assert done.url.endswith("/discussions/1")
 
@@ -242,9 +243,10 @@ def test_a_parent_that_is_stale_twice_is_an_error(standin, claims, monkeypatch):
 def test_a_packet_that_holds_the_token_is_refused(standin, claims, capfd):
     document = large_effect().to_dict()
     document["data"]["notes"] = [f"loaded with {WRITER}"]
-    with pytest.raises(HubError, match=r"audit/packet\.json holds your Hugging Face token") as caught:
-        push(AuditPacket(document))
-    assert holds_no_token(str(caught.value))
+    for send in (True, False):
+        with pytest.raises(HubError, match=r"audit/packet\.json holds your Hugging Face token") as caught:
+            push(AuditPacket(document), send=send)
+        assert holds_no_token(str(caught.value))
     assert standin.store.writes() == []
     assert claims.pulls == []
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from evidep.errors import SettingError
+from evidep.hub.content import Content, blob_id, contains, sha256
 from evidep.hub.errors import HubError, StaleParentError, TransientHubError, hub_errors, no_token
 from evidep.version import __version__
 
@@ -131,10 +132,8 @@ class Hub:
             hf_raise_for_status(answer)
             return bytes(answer.content)
 
-    def same(self, repo: Repo, files: Mapping[str, bytes]) -> set[str]:
+    def same(self, repo: Repo, files: Mapping[str, Content]) -> set[str]:
         """Which of the files are already there with the same content, by their checksums."""
-        import hashlib
-
         there = [path for path in files if path in repo.files]
         if not there:
             return set()
@@ -143,11 +142,7 @@ class Hub:
         found = set()
         for info in infos:
             content = files[info.path]
-            if info.lfs is not None:
-                equal = info.lfs.sha256 == hashlib.sha256(content).hexdigest()
-            else:
-                equal = info.blob_id == hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-            if equal:
+            if info.blob_id == blob_id(content) if info.lfs is None else info.lfs.sha256 == sha256(content):
                 found.add(info.path)
         return found
 
@@ -174,7 +169,7 @@ class Hub:
             self._api.create_repo(name, repo_type=kind, space_sdk=sdk, exist_ok=True)
 
     def commit(
-        self, repo: Repo, files: Mapping[str, bytes], *, title: str, description: str, new_pull_request: bool = False
+        self, repo: Repo, files: Mapping[str, Content], *, title: str, description: str, new_pull_request: bool = False
     ) -> CommitInfo:
         """Add or replace files in one commit on top of the commit that was read.
 
@@ -197,14 +192,14 @@ class Hub:
                 create_pr=new_pull_request,
             )
 
-    def refuse_token(self, files: Mapping[str, bytes]) -> None:
+    def refuse_token(self, files: Mapping[str, Content]) -> None:
         """Make sure that the token is in none of the files.
 
         Raises:
             HubError: It is.
         """
         for path, content in files.items():
-            if self._token is not None and self._token.encode() in content:
+            if self._token is not None and contains(content, self._token.encode()):
                 raise HubError(f"{path} holds your Hugging Face token; remove it before anything is sent")
 
     def persistently(self, work: Callable[[], Answer]) -> Answer:

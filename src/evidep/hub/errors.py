@@ -23,6 +23,10 @@ class TransientHubError(HubError):
     """The Hub failed in a way that may be over in a moment (server error, time-out, rate limit)."""
 
 
+class MissingRepoError(HubError):
+    """The repository does not exist, or this token may not see it."""
+
+
 class StaleParentError(HubError):
     """Somebody else committed between reading and sending."""
 
@@ -111,7 +115,7 @@ def _http(error: Exception, repo: str, token: str | None) -> HubError:
         return HubError(f"{repo}: the token was not accepted{said}; log in again with `hf auth login`")
     if isinstance(error, hub.RepositoryNotFoundError):
         why = "or it is private and this token may not see it" if token else "or it is private and no token is set"
-        return HubError(f"{repo} does not exist, {why}; check the name")
+        return MissingRepoError(f"{repo} does not exist, {why}; check the name")
     if status in (401, 403):
         return HubError(f"{repo}: this token has no right to do that{said}; use one that may write there")
     if status in (409, 412):
