@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,11 +61,17 @@ class CrossFitReader:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the fold's readers noted; a note that not all of them made names its fold."""
-        made = [tuple(getattr(reader, "notes", ())) for reader in self._readers]
-        common = [note for note in (made[0] if made else ()) if all(note in notes for notes in made)]
-        single = [f"fold {fold}: {note}" for fold, notes in enumerate(made) for note in notes if note not in common]
-        return (*common, *single)
+        """What the fold's readers noted. Notes that differ in numbers only are given once, the first of them."""
+        found: dict[str, tuple[str, set[int]]] = {}
+        for fold, reader in enumerate(self._readers):
+            for note in getattr(reader, "notes", ()):
+                found.setdefault(re.sub(r"\d+", "#", note), (note, set()))[1].add(fold)
+        lines = []
+        for note, folds in found.values():
+            if len(folds) < len(self._readers):
+                note = f"fold {', '.join(map(str, sorted(folds)))}: {note}"
+            lines.append(note)
+        return tuple(lines)
 
     @property
     def probabilistic(self) -> bool:
@@ -85,7 +92,7 @@ class CrossFitReader:
                 workdir = getattr(self, "workdir", None)
                 reader.workdir = None if workdir is None else workdir / f"fold-{fold}"
             others = np.delete(np.arange(len(train)), members)
-            readers.append(reader.fit(_compact(train, others), seed=seed))
+            readers.append(reader.fit(train.select(others), seed=seed))
         self._readers = readers
         return self
 
@@ -102,8 +109,7 @@ class CrossFitReader:
         for members in self._members:
             position[members] = np.arange(len(members))
         parts = tuple(
-            reader.encode(_compact(table, members))
-            for reader, members in zip(self._readers, self._members, strict=True)
+            reader.encode(table.select(members)) for reader, members in zip(self._readers, self._members, strict=True)
         )
         return FoldEncodings(parts, position, table.n_classes)
 
@@ -209,12 +215,6 @@ def cross_fit(make_reader: Callable[[], Reader], folds: IntArray) -> CrossFitRea
             abilities.append(ability)
     kind = type("CrossFitReader", (*abilities, CrossFitReader), {}) if len(abilities) != 1 else abilities[0]
     return kind(make_reader, folds, prototype)  # type: ignore[no-any-return]
-
-
-def _compact(table: PairTable, rows: IntArray) -> PairTable:
-    """The chosen items, without the texts that only others have."""
-    part = table.select(rows)
-    return replace(part, queries=part.queries.compact(), evidence=part.evidence.compact())
 
 
 def _local(encoded: FoldEncodings, items: IntArray) -> IntArray:

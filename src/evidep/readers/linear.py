@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -89,6 +90,27 @@ def _newton(features: Any, labels: IntArray, c: float) -> tuple[FloatArray, Floa
     if len(model.classes_) == 2:
         weights, intercept = np.vstack([-weights / 2, weights / 2]), np.concatenate([-intercept / 2, intercept / 2])
     return weights, intercept, int(np.max(model.n_iter_))
+
+
+def stack_rows(blocks: Iterable[Any], shape: tuple[int, int], stored: int) -> Any:
+    """CSR matrix of blocks of rows, one below the other, written into place: no second copy is ever held.
+
+    Args:
+        blocks: CSR matrices [rows, shape[1]].
+        shape: Rows and columns of the whole.
+        stored: Number of values that all blocks store together.
+    """
+    from scipy import sparse
+
+    data, indices = np.empty(stored), np.empty(stored, dtype=np.int32)
+    ends = np.zeros(shape[0] + 1, dtype=np.int32)
+    row = at = 0
+    for block in blocks:
+        stop = at + block.nnz
+        data[at:stop], indices[at:stop] = block.data, block.indices
+        ends[row + 1 : row + 1 + block.shape[0]] = at + block.indptr[1:]
+        row, at = row + block.shape[0], stop
+    return sparse.csr_array((data, indices, ends), shape=shape)
 
 
 def training_rows(train: PairTable, *, max_rows: int, max_bytes: float, seed: int) -> tuple[IntArray, str | None]:

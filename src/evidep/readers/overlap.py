@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evidep.readers.ngrams import WordNgrams, chunk_size, count_matrix, distinct_index, occurrences
+from evidep.readers.ngrams import WordNgrams, count_matrix, distinct_index, occurrences, used_chunks
 from evidep.types import BoolArray, FloatArray, IntArray, StringColumn
 
 FEATURES: Final = (
@@ -126,14 +126,12 @@ def _ngrams(column: StringColumn, coder: WordNgrams) -> tuple[IntArray, IntArray
     """Text and code of each distinct n-gram of each distinct text; negation per text and, last, for an empty one."""
     docs, codes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     negated = np.zeros(len(column.texts) + 1, dtype=bool)
-    start = 0
-    for texts in column.chunks(chunk_size(column)):
+    for at, texts in used_chunks(column):
         doc, code = coder.codes(texts, grow=True)
         distinct, occurs = occurrences(doc, code, len(texts))
-        docs.append(np.repeat(np.arange(start, start + len(texts)), np.diff(occurs.indptr)))
+        docs.append(np.repeat(at, np.diff(occurs.indptr)))
         codes.append(distinct[occurs.indices])
-        negated[start : start + len(texts)] = [_NEGATION.search(text) is not None for text in texts]
-        start += len(texts)
+        negated[at] = [_NEGATION.search(text) is not None for text in texts]
     return np.concatenate(docs), np.concatenate(codes), negated
 
 

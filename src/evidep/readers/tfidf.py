@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from evidep.errors import ReaderError
-from evidep.readers.linear import fit_logistic, training_rows
+from evidep.readers.linear import fit_logistic, stack_rows, training_rows
 from evidep.readers.ngrams import (
     CharacterTrigrams,
     NgramCoder,
     Vocabulary,
     WordNgrams,
-    chunk_size,
     counted_chunks,
     distinct_index,
     learn_vocabulary,
+    row_chunks,
+    used_chunks,
 )
 from evidep.readers.settings import check_counts, check_positive
 from evidep.types import FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
@@ -68,7 +68,7 @@ class FieldReader:
         max_features: int = 100_000,
         char_trigrams: bool = False,
         max_train_rows: int = 100_000,
-        max_train_mb: float = 16.0,
+        max_train_mb: float = 8.0,
         name: str | None = None,
     ) -> None:
         check_positive(C=C, max_train_mb=max_train_mb)
@@ -111,13 +111,20 @@ class FieldReader:
         rows, sampled = training_rows(
             train, max_rows=self._max_train_rows, max_bytes=self._max_train_mb * 1e6, seed=seed
         )
-        columns = train.queries.take(rows).compact(), train.evidence.take(rows).compact()
+        columns = train.queries.take(rows), train.evidence.take(rows)
         self._fields = self._learn(columns[0]), self._learn(columns[1])
-        blocks = [field.rows(column) for field, column in zip(self._fields, columns, strict=True)]
-        blocks += self._pair_blocks(*columns)
-        widths = np.cumsum([block.shape[1] for block in blocks])
-        model = fit_logistic(_side_by_side(blocks), train.labels[rows], train.label_names, c=self._c)
-        self._coefficients = tuple(np.split(model.coefficients, widths[:-1]))
+        features = stack_rows(
+            (
+                _side_by_side([f.vectors(t) for f, t in zip(self._fields, texts, strict=True)])
+                for texts in row_chunks(*columns)
+            ),
+            (len(rows), sum(field.width for field in self._fields)),
+            sum(vocabulary.stored for field in self._fields for vocabulary in field.vocabularies),
+        )
+        widths = [self._fields[0].width, features.shape[1]]
+        features = _side_by_side([features, *self._pair_blocks(*columns)])
+        model = fit_logistic(features, train.labels[rows], train.label_names, c=self._c)
+        self._coefficients = tuple(np.split(model.coefficients, widths))
         self._intercept = model.intercept
         self.notes = (*([sampled] if sampled else []), *model.notes)
         return self
@@ -172,7 +179,7 @@ class TfidfReader(FieldReader):
     _interaction = False
 
     def encode(self, table: PairTable) -> FieldScores:
-        """Scores of each distinct text, a megabyte of text at a time."""
+        """Scores of each distinct text, half a megabyte of text at a time."""
         return self._field_scores(table)
 
     def scores(self, encoded: FieldScores, rows: IntArray, donors: IntArray) -> FloatArray:
@@ -194,33 +201,21 @@ class _Field:
 
     vocabularies: tuple[Vocabulary, ...]
 
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return sum(len(vocabulary) for vocabulary in self.vocabularies)
+
     def vectors(self, texts: list[str]) -> Any:
         """CSR matrix [len(texts), F]."""
         return _side_by_side([vocabulary.tfidf(texts) for vocabulary in self.vocabularies])
 
-    def rows(self, column: StringColumn) -> Any:
-        """CSR matrix [n, F], zero rows for items without a text."""
-        return column_rows(column, self.vectors, sum(len(vocabulary) for vocabulary in self.vocabularies))
-
     def scores(self, column: StringColumn, coefficients: FloatArray) -> FloatArray:
         """[n + 2, C]: the score of each item's text, and zeros for EMPTY and NULL."""
-        if len(column.texts) > len(column):
-            column = column.compact()
         distinct = np.zeros((len(column.texts) + 1, coefficients.shape[1]))
-        start = 0
-        for texts in column.chunks(chunk_size(column)):
-            distinct[start : start + len(texts)] = self.vectors(texts) @ coefficients
-            start += len(texts)
+        for at, texts in used_chunks(column):
+            distinct[at] = self.vectors(texts) @ coefficients
         return np.take(distinct, distinct_index(column), axis=0)
-
-
-def column_rows(column: StringColumn, vectors: Callable[[list[str]], Any], width: int) -> Any:
-    """CSR matrix [n, width] of the vectors of each item's text, zero rows for items without one."""
-    from scipy import sparse
-
-    distinct = [vectors(texts) for texts in column.chunks(chunk_size(column))]
-    nothing = sparse.csr_array((1, width), dtype=np.float64)
-    return sparse.vstack([*distinct, nothing], format="csr")[distinct_index(column)[:-2]]
 
 
 def _side_by_side(blocks: list[Any]) -> Any:

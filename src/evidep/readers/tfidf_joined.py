@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 import numpy as np
 
 from evidep.errors import ReaderError
-from evidep.readers.linear import fit_logistic, training_rows
-from evidep.readers.ngrams import Vocabulary, WordNgrams, chunk_size, distinct_index, learn_vocabulary
+from evidep.readers.linear import fit_logistic, stack_rows, training_rows
+from evidep.readers.ngrams import Vocabulary, WordNgrams, chunk_size, distinct_index, learn_vocabulary, row_chunks
 from evidep.readers.settings import check_counts, check_positive
 from evidep.types import FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
 
@@ -64,7 +64,7 @@ class JoinedTfidfReader:
         C: float = 1.0,
         min_df: int = 2,
         max_train_rows: int = 100_000,
-        max_train_mb: float = 16.0,
+        max_train_mb: float = 8.0,
         name: str = "tfidf_lr_joined",
     ) -> None:
         check_positive(C=C, max_train_mb=max_train_mb)
@@ -96,19 +96,17 @@ class JoinedTfidfReader:
         Raises:
             ReaderError: There is no item.
         """
-        from scipy import sparse
-
         rows, sampled = training_rows(
             train, max_rows=self._max_train_rows, max_bytes=self._max_train_mb * 1e6, seed=seed
         )
-        sample = train.queries.take(rows).compact(), train.evidence.take(rows).compact()
+        sample = train.queries.take(rows), train.evidence.take(rows)
         vocabulary = learn_vocabulary(
             WordNgrams(),
             ((texts, np.ones(len(texts), dtype=np.int64)) for texts in _joined(*sample)),
             min_df=self._min_df,
         ).alphabetical()
-        features = [sparse.csr_array((0, len(vocabulary))), *(vocabulary.tfidf(texts) for texts in _joined(*sample))]
-        model = fit_logistic(sparse.vstack(features, format="csr"), train.labels[rows], train.label_names, c=self._c)
+        features = stack_rows(map(vocabulary.tfidf, _joined(*sample)), (len(rows), len(vocabulary)), vocabulary.stored)
+        model = fit_logistic(features, train.labels[rows], train.label_names, c=self._c)
         self._vocabulary = vocabulary
         self._coefficients, self._intercept = model.coefficients, model.intercept
         self.notes = (*([sampled] if sampled else []), *model.notes)
@@ -168,12 +166,9 @@ class JoinedTfidfReader:
 
 
 def _joined(queries: StringColumn, evidence: StringColumn) -> Iterator[list[str]]:
-    """The joined texts of all items, in order, about two megabytes at a time."""
-    size = min(chunk_size(queries), chunk_size(evidence))
-    for start in range(0, len(queries), size):
-        rows = np.arange(start, min(start + size, len(queries)))
-        parts = queries.take(rows).compact().to_list(), evidence.take(rows).compact().to_list()
-        yield [f"{query or ''} {SEPARATOR} {text or ''}" for query, text in zip(*parts, strict=True)]
+    """The joined texts of all items, in order, some megabytes at a time."""
+    for query_texts, evidence_texts in row_chunks(queries, evidence):
+        yield [f"{query} {SEPARATOR} {text}" for query, text in zip(query_texts, evidence_texts, strict=True)]
 
 
 def _length(squares: FloatArray) -> FloatArray:

@@ -36,8 +36,7 @@ class TfidfOverlapReader(FieldReader):
 
     def encode(self, table: PairTable) -> OverlapEncoding:
         """Scores and n-grams of each distinct text."""
-        queries, evidence = table.queries.compact(), table.evidence.compact()
-        return OverlapEncoding(self._field_scores(table), pair_overlap(queries, evidence, self._idf))
+        return OverlapEncoding(self._field_scores(table), pair_overlap(table.queries, table.evidence, self._idf))
 
     def scores(self, encoded: OverlapEncoding, rows: IntArray, donors: IntArray) -> FloatArray:
         """[len(rows), C]; see `Reader.scores`."""
