@@ -87,6 +87,7 @@ def test_mixed_types_in_one_column():
         (1.5, "row 1: expected a class, got the fraction 1.5"),
         (["a"], "row 1: expected one class per row, got list"),
         ({"text": ["x"]}, "row 1: expected one class per row, got dict"),
+        ("a\ud800", r"row 1: the label 'a\\ud800' holds half of a surrogate pair"),
     ],
 )
 def test_no_class(label, message):

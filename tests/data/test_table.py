@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 
 import datasets
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -70,6 +73,14 @@ def test_blank_evidence_ties_nothing_together():
     assert shared_query.components.tolist() == [0, 0, 1]
 
 
+def test_one_evidence_for_all_ties_nothing_together():
+    """It tells items apart as little as a blank one does; the shuffle is not applicable then, folds still are."""
+    table = build(make(["a", "A", "a"], queries=["p", "q", "P"])).evaluation
+    assert table.evidence_codes.tolist() == [0, 0, 0]
+    assert table.groups.tolist() == [0, 1, 2]
+    assert table.components.tolist() == [0, 1, 0]
+
+
 def test_groups_and_components_by_hand():
     # Evidence ties 0-1, the group column 1-2, the query 2-3.
     rows = make(["a", "A", "b", "c", "d"], ["p", "q", "r", "R", "s"], g=["u", "v", "v", "w", "x"])
@@ -130,7 +141,9 @@ def test_nested_evidence_of_known_shapes():
         ({"url": "u", "score": 1}, r"row 1: evidence is a record with keys \['score', 'url'\], of which none may hold"),
         ({"text": "a", "content": "b"}, r"of which text and content may hold the text"),
         ([["Page", 3]], r"row 1: evidence lists must hold strings, got int \(3\)"),
-        (b"bytes", r"row 1: expected text, got bytes"),
+        (b"bytes", r"row 1: expected text, got bytes; turn the column into text first"),
+        (1j, r"row 1: expected text, got complex"),
+        ("half \udc00", r"row 1: the text holds half of a surrogate pair \('\\udc00' at position 5\)"),
     ],
 )
 def test_other_nested_evidence_is_refused(value, message):
@@ -161,6 +174,56 @@ def test_numbers_become_text_in_one_form():
     table = build(arrow).evaluation
     assert table.queries.to_list() == ["1", "2.5"]
     assert table.evidence.to_list() == ["1", "2"]
+
+
+def test_arrow_types_of_text():
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        columns = {name: pa.array([name, None, "x"]).cast(kind) for name in ("query", "evidence")}
+        columns["label"] = pa.array(["a", "a", "b"]).cast(kind)
+        table = build(pa.table(columns)).evaluation
+        assert table.queries.to_list() == ["query", "x"]
+        assert table.evidence.to_list() == ["evidence", "x"]
+        assert table.label_names == ("a", "b")
+
+
+def test_dates_and_decimals_become_text():
+    when, missing = pd.Timestamp("2020-01-02"), pd.NaT
+    rows = make(["a", "b", "c"], m=[when, missing, None], d=[date(2020, 1, 2), None, Decimal("1.50")])
+    table = build(rows, roles=ColumnRoles("query", "evidence", "label", ("m", "d"))).evaluation
+    assert table.metadata["m"].to_list() == ["2020-01-02 00:00:00", None, None]
+    assert table.metadata["d"].to_list() == ["2020-01-02", None, "1.50"]
+
+
+values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(),
+        st.text(max_size=3),
+        st.binary(max_size=2),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["text", "url", "sentences"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.fixed_dictionaries(dict.fromkeys(["query", "evidence", "label", "m", "g", "id"], values)), max_size=4)
+)
+def test_any_values_give_a_table_or_one_clear_line(rows):
+    try:
+        table = build(rows, roles=ColumnRoles("query", "evidence", "label", ("m",), "g")).evaluation
+    except DataError as error:
+        message = str(error)
+    else:
+        message = "one line"
+        assert 2 <= len(table) <= len(rows)
+        assert len(table.label_names) == len(set(table.labels.tolist())) >= 2
+    assert len(message.splitlines()) == 1
 
 
 def test_metadata_of_every_kind():
@@ -381,11 +444,11 @@ def test_aligned_codes_of_a_selection_have_no_gaps():
 
 
 MEMORY = """
-import pyarrow as pa, numpy as np, sys
+import pandas, pyarrow as pa
 from evidep.data.table import build_audit_data
 from evidep.types import ColumnRoles
 import scipy.sparse.csgraph
-n = 100_000
+n = 60_000
 filler = "the quick brown fox jumps over the lazy dog " * 20
 table = pa.table({
     "query": pa.array(f"query {i} {filler[:100]}" for i in range(n)),
@@ -409,7 +472,7 @@ def test_peak_memory_is_little_above_one_copy_of_the_text():
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     peak = float(done.stdout)
     assert peak > 1.0  # the texts are copied once
-    assert peak < 1.8  # and never held twice
+    assert peak < 2.0  # and never held twice (3.3 with dictionary_encode and to_pylist of the whole column)
 
 
 def test_reading_needs_no_heavy_import():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -94,7 +96,7 @@ def blank(texts: pa.LargeStringArray) -> BoolArray:
     return np.asarray(lengths.to_numpy(zero_copy_only=False) == 0)
 
 
-def number_text(value: float) -> str | None:
+def number_text(value: Any) -> str | None:
     """The shortest decimal form: 1 and 1.0 are both "1", NaN is None."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -127,9 +129,9 @@ def factor(cells: Cells) -> tuple[list[Any], IntArray]:
     Values that cannot be compared cheaply (nested, mixed) are returned one per cell.
     """
     if not isinstance(cells, list):
-        decoded = _decoded(cells)
-        if not pa.types.is_nested(decoded.type) and not pa.types.is_null(decoded.type):
-            coded = decoded.dictionary_encode()
+        cells = decoded(cells)
+        if not pa.types.is_nested(cells.type) and not pa.types.is_null(cells.type):
+            coded = cells.dictionary_encode()
             return coded.dictionary.to_pylist(), _codes(coded)
     return values(cells), np.arange(len(cells), dtype=np.int64)
 
@@ -138,13 +140,16 @@ def _codes(coded: pa.DictionaryArray) -> IntArray:
     return np.asarray(pc.fill_null(coded.indices, NULL).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _decoded(cells: pa.Array) -> pa.Array:
+def decoded(cells: pa.Array) -> pa.Array:
+    """The array in the plain type of its values: no dictionary, no extension, no view, strings as large_string."""
     if isinstance(cells, pa.ExtensionArray):
         cells = cells.storage
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_string(cells.type) or pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.large_string())
+    elif pa.types.is_binary_view(cells.type):
+        cells = cells.cast(pa.large_binary())
     return cells
 
 
@@ -152,7 +157,7 @@ def _scalar_array(cells: Cells) -> pa.LargeStringArray | None:
     """The chunk as text without Python objects, or None where a Python object is needed for each cell."""
     if isinstance(cells, list):
         return None
-    cells = _decoded(cells)
+    cells = decoded(cells)
     kind = cells.type
     if pa.types.is_large_string(kind):
         return cells
@@ -168,7 +173,10 @@ def _scalar_array(cells: Cells) -> pa.LargeStringArray | None:
         or pa.types.is_decimal(kind)
         or pa.types.is_temporal(kind)
     ):
-        return cells.cast(pa.large_string())
+        try:
+            return cells.cast(pa.large_string())
+        except pa.ArrowNotImplementedError:
+            return None
     return None
 
 
@@ -186,9 +194,11 @@ def _scalar_text(value: Any, column: str, where: Where, t: int) -> str | None:
             f"column {column!r}, {where(t)}: expected one text, got {_kind(value)}; make it one string per row "
             "(for example with dataset.map) or name another column"
         )
-    if isinstance(value, bytes | bytearray):
-        raise DataError(f"column {column!r}, {where(t)}: expected text, got bytes; decode the column to text first")
-    return number_text(value)
+    if isinstance(value, Number | date | time | timedelta) and not isinstance(value, complex):
+        return number_text(value)
+    raise DataError(
+        f"column {column!r}, {where(t)}: expected text, got {_kind(value)}; turn the column into text first"
+    )
 
 
 def _metadata_text(value: Any, column: str, where: Where, t: int) -> str | None:

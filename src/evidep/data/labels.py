@@ -141,6 +141,10 @@ def _name(value: Any) -> tuple[str | None, str | None]:
     """The label's name, or None and the reason why it is none."""
     if isinstance(value, str):
         name = value.strip()
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise ValueError(
+                f"the label {name!a} holds half of a surrogate pair and is no valid Unicode; repair the row"
+            )
         return {"": (None, "label blank"), "-": (None, "label '-'")}.get(name, (name, None))
     if isinstance(value, bool):
         return number_text(value), None

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from evidep.data.cells import Cells
+from evidep.data.cells import Cells, decoded
 from evidep.errors import DataError
 from evidep.types import BoolArray
 
-CHUNK: Final = 8192
+CHUNK: Final = 2048
 """Rows handled as Python objects at a time."""
 
-_GATHERED: Final = 32_768
+_GATHERED: Final = 8192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +50,7 @@ class Source:
         for cells in self.read(column):
             for at in range(0, len(cells), CHUNK):
                 part = cells[at : at + CHUNK]
+                part = part if isinstance(part, list) else decoded(part)
                 if self.keep is not None:
                     part = filter_cells(part, self.keep[start + at : start + at + len(part)])
                 if len(part):
@@ -144,13 +145,15 @@ def pack_rows(rows: Iterable[Mapping[str, Any]]) -> Source:
 
 def pack(values: list[Any]) -> Cells:
     """An Arrow array of the values, or the list itself where their types are mixed or Arrow cannot hold them."""
+    # Of mixed types Arrow makes one without a word: true among fractions becomes 1.0, a Decimal among dates a date.
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) > 1 and kinds != {int, float}:
+        return values
     try:
         packed = pa.array(values)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+    except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
         return values
-    # Arrow takes true among fractions for 1.0, and splits what is longer than 2 GiB.
-    mixed = pa.types.is_floating(packed.type) and any(isinstance(value, bool) for value in values)
-    return values if mixed or isinstance(packed, pa.ChunkedArray) else packed
+    return values if isinstance(packed, pa.ChunkedArray) else packed  # it splits what is longer than 2 GiB
 
 
 def _checked_rows(rows: list[Any] | tuple[Any, ...]) -> Iterator[Mapping[str, Any]]:
@@ -196,9 +199,11 @@ def _from_pandas(frame: Any) -> Source:
 
     def read(column: str) -> Iterable[Cells]:
         series = frame.iloc[:, position[column]]
+        if series.dtype == object:
+            return (pack(series.iloc[start : start + CHUNK].tolist()) for start in range(0, len(series), CHUNK))
         try:
             cells = pa.array(series, from_pandas=True)
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        except (pa.ArrowException, ValueError, TypeError):
             return [series.tolist()]
         return cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
 

@@ -52,7 +52,8 @@ def build_audit_data(
     Dropped, and counted by reason: rows without a label and rows whose query is None, empty or whitespace. Kept, and
     counted: rows without evidence, duplicates, items that the train split has too. Blank and missing evidence is the
     string "" and counts as one equal text as donors, but ties no items together: `groups` and `components` link items
-    through evidence, query and group values that are really there.
+    through evidence, query and group values that are really there. One evidence text that every item has links
+    nothing either.
 
     Args:
         evaluation: Rows to score readers on: whatever `sources.as_source` takes.
