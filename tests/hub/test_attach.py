@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hub.conftest import CARD, OWNER
+from hub.fixtures import CARD, OWNER
 from report.report_packets import HOSTILE, large_effect, three_readers
 
 from evidep.audit.packet import AuditPacket, check_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hub.conftest import CARD
+from hub.fixtures import CARD
 
 from evidep.hub.data_files import front_matter, would_be_loaded
 

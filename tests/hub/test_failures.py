@@ -6,7 +6,7 @@ import logging
 import traceback
 
 import pytest
-from hub.conftest import READER, WRITER
+from hub.fixtures import READER, WRITER
 from report.report_packets import large_effect, three_readers
 
 from evidep.audit.packet import AuditPacket

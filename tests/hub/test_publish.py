@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hub.conftest import READER, WRITER
+from hub.fixtures import READER, WRITER
 
 import evidep
 from evidep.errors import SettingError

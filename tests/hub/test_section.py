@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hub.conftest import CARD
+from hub.fixtures import CARD
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.report_packets import HOSTILE, large_effect, three_readers
