@@ -126,6 +126,8 @@ def test_gaps_that_leave_nothing():
         (([[math.inf]], ["A"], [Task("a", True)]), DataError, "finite score"),
         (([[88.0]], ["A"], [Task("a", True, 0, 1, metric="accuracy")]), DataError, "declare accuracy%"),
         (([[0.5]], ["A"], [Task("a", True, 1, 0)]), SettingError, "low < high"),
+        (([[0.5]], ["A"], [Task("a", True, 0, 1, chance=25.0)]), SettingError, "chance level 25 is outside"),
+        (([[0.5]], ["A"], [Task("a", None, metric="foo")]), SettingError, "metric 'foo' is not a known one"),
         (([[0.5]], ["A"], [Task("a", True, n_items=0)]), SettingError, "n_items"),
         ((np.empty((0, 0)), [], []), DataError, "at least one system"),
     ],
@@ -141,6 +143,7 @@ def test_bad_tables_are_one_clear_line(arguments, error, words):
     [
         ({"n_draws": 5}, "at least 100"),
         ({"alpha": 0.7}, "between 0 and 0.5"),
+        ({"seed": -1}, "at least 0"),
         ({"redundant_at": 0.0}, "correlation"),
     ],
 )

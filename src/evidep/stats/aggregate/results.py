@@ -52,6 +52,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.n_draws < 100:
             raise SettingError(f"bootstrap: expected at least 100 replicates, got {self.n_draws}; 10000 is the default")
+        if self.seed < 0:
+            raise SettingError(f"seed: expected a whole number of at least 0, got {self.seed}")
         if not 0.0 < self.alpha < 0.5:
             raise SettingError(f"alpha: expected a number between 0 and 0.5, got {self.alpha}; 0.05 is usual")
         if not 0.0 < self.redundant_at <= 1.0:

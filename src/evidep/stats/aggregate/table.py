@@ -335,8 +335,10 @@ def _distinct(names: Sequence[str], what: str) -> None:
 
 def _check_task(task: Task, scores: FloatArray, systems: Sequence[str]) -> None:
     if task.higher_is_better is None:
+        known = f"metric {task.metric!r} is not a known one" if task.metric else "no metric is named"
         raise SettingError(
-            f"task {task.name!r}: unknown whether a higher or a lower score is better; declare its metric or direction"
+            f"task {task.name!r}: unknown whether a higher or a lower score is better, because {known}; declare a "
+            "metric (--metric accuracy) or a direction (--direction higher)"
         )
     if np.isinf(scores).any():
         at = int(np.argmax(np.isinf(scores)))
@@ -350,6 +352,10 @@ def _check_task(task: Task, scores: FloatArray, systems: Sequence[str]) -> None:
         raise DataError(
             f"task {task.name!r}, system {systems[at]!r}: score {scores[at]:g} is outside the range "
             f"{task.low:g} to {task.high:g} of {task.metric or 'its metric'}{hint}"
+        )
+    if task.chance < task.low or task.chance > task.high:
+        raise SettingError(
+            f"task {task.name!r}: chance level {task.chance:g} is outside the range {task.low:g} to {task.high:g}"
         )
     if not math.isnan(task.n_items) and task.n_items < 1:
         raise SettingError(f"task {task.name!r}: expected n_items of at least 1, got {task.n_items:g}")
