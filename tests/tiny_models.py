@@ -10,27 +10,8 @@ import pyarrow as pa
 from evidep.types import BLANK, MISSING, PRESENT, PairTable, StringColumn
 
 WORDS = [
-    "red",
-    "blue",
-    "green",
-    "cat",
-    "dog",
-    "bird",
-    "runs",
-    "sleeps",
-    "sits",
-    "is",
-    "not",
-    "the",
-    "a",
-    "on",
-    "in",
-    "big",
-    "small",
-    "house",
-    "tree",
-    "yes",
-    "no",
+    *("red", "blue", "green", "cat", "dog", "bird", "runs", "sleeps", "sits", "is", "not"),
+    *("the", "a", "on", "in", "big", "small", "house", "tree", "yes", "no"),
 ]
 
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from evidep.readers.scorer import model_inputs
 from evidep.types import FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
+CHECKED: Final = 128
+"""Train items that are answered once after a fit without held-out items, to see whether it collapsed."""
 
 
 Scores = Callable[[Any, IntArray], FloatArray]
@@ -100,9 +102,10 @@ def fine_tune(
                     saved = time.monotonic()
     if progress.best is not None:
         run.load_weights(progress.best)
-    checked = held if len(held) else everyone[np.linspace(0, len(everyone) - 1, min(512, len(everyone))).astype(int)]
-    answers = score(run.bare, checked).argmax(axis=1)
-    collapsed = len(np.unique(answers)) == 1 and len(np.unique(labels[checked])) > 1
+    collapsed = progress.collapsed
+    if progress.best is None:
+        checked = everyone[np.linspace(0, len(everyone) - 1, min(CHECKED, len(everyone))).astype(np.int64)]
+        collapsed = one_label(score(run.bare, checked), labels[checked])
     majority = float(np.bincount(labels[held]).max() / len(held)) if len(held) else float("nan")
     return FitReport(
         items=len(trained),
@@ -129,6 +132,7 @@ class _Progress:
     loss_count: int = 0
     best_step: int = 0
     best: dict[str, Any] | None = None
+    collapsed: bool = False
     evaluations: list[Evaluation] = field(default_factory=list)
 
 
@@ -232,6 +236,7 @@ class _Run:
         progress.loss_sum, progress.loss_count = 0.0, 0
         if (accuracy, -loss) > best:
             progress.best_step, progress.waited = progress.step, 0
+            progress.collapsed = one_label(scores, gold)
             progress.best = {name: p.detach().to("cpu", copy=True) for name, p in self.bare.named_parameters()}
         else:
             progress.waited += 1
@@ -252,6 +257,7 @@ class _Run:
             "loss_sum": progress.loss_sum,
             "loss_count": progress.loss_count,
             "best_step": progress.best_step,
+            "collapsed": progress.collapsed,
             "evaluations": [asdict(e) for e in progress.evaluations],
             "micro_batch": self.micro,
             "world_size": self.accelerator.num_processes,
@@ -291,6 +297,7 @@ class _Run:
             loss_sum=state["loss_sum"],
             loss_count=state["loss_count"],
             best_step=state["best_step"],
+            collapsed=state["collapsed"],
             best=tensors.get("best"),
             evaluations=[Evaluation(**e) for e in state["evaluations"]],
         )
@@ -311,6 +318,11 @@ class _Run:
 
     def _inner(self) -> Any:
         return self.optimizer.optimizer
+
+
+def one_label(scores: FloatArray, gold: IntArray) -> bool:
+    """Whether all answers are one label although the gold labels are not."""
+    return len(np.unique(scores.argmax(axis=1))) == 1 and len(np.unique(gold)) > 1
 
 
 def _bar(total: int, done: int, accelerator: Any) -> Any:

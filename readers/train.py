@@ -1,0 +1,134 @@
+"""Fine-tune a reader on one or many processes and save it with its model card.
+
+One process:    python readers/train.py --reader minilm --data train_and_test.jsonl --out my-reader
+Two CPU ranks:  ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2 readers/train.py ...
+GPUs:           accelerate launch --config_file readers/configs/many_gpus.yaml readers/train.py ...
+
+With --workdir a run that was killed goes on from its last checkpoint when the same command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from evidep.errors import EvidepError, PacketError, ReaderError, SettingError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    which = made.add_mutually_exclusive_group()
+    which.add_argument("--reader", default="minilm", help="registry name, with settings if wanted: minilm:epochs=2")
+    which.add_argument("--recipe", type=Path, help="a YAML file of settings instead of a registry name")
+    made.add_argument("--data", required=True, help="Hub id, folder or file with the items")
+    made.add_argument("--train", help="other data to fit on; by default the train split of --data")
+    made.add_argument("--split", help="split to evaluate on")
+    made.add_argument("--train-split", help="split to fit on")
+    for role in ("query", "evidence", "label", "group"):
+        made.add_argument(f"--{role}", help=f"column of the {role}, where its name does not say so")
+    made.add_argument("--metadata", nargs="*", help="metadata columns")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--out", type=Path, required=True, help="folder for the model and its card")
+    made.add_argument("--workdir", type=Path, help="folder for checkpoints, shared by all hosts")
+    evaluation = made.add_mutually_exclusive_group()
+    evaluation.add_argument("--packet", type=Path, help="packet.json of an audit of this reader, for the card")
+    evaluation.add_argument("--audit-k", type=int, help="audit the fitted weights with so many shuffles, for the card")
+    made.add_argument("--data-name", help="what the card calls the data")
+    made.add_argument("--data-licence", help="licence of the data, for the card")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0, or 2 after one line on what to change."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    options = parser().parse_args(arguments)
+    try:
+        run(options)
+    except EvidepError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """Fit, save and describe one reader."""
+    from evidep.data.loading import load_audit_data
+    from evidep.readers.batching import make_accelerator
+    from evidep.readers.transformer import TransformerReader
+    from evidep.report.model_card import model_card
+
+    reader = _reader(options)
+    packet = _packet(options.packet)
+    if options.audit_k is not None:
+        from evidep.audit.plan import AuditSettings
+
+        AuditSettings(k=options.audit_k)  # a K that cannot work is refused before the fit, not after it
+    named = {role: getattr(options, role) for role in ("query", "evidence", "label", "group", "metadata")}
+    source = {
+        "train": options.train,
+        "split": options.split,
+        "train_split": options.train_split,
+        "roles": {role: column for role, column in named.items() if column},
+    }
+    data = load_audit_data(options.data, **source)
+    if data.train is None:
+        raise SettingError(f"--data {options.data} has no train split; give --train or --train-split")
+    reader.workdir = options.workdir
+    reader.fit(data.train, seed=options.seed)
+    main_process = make_accelerator(reader.precision).is_main_process
+    if main_process:
+        reader.save(options.out)
+    make_accelerator(reader.precision).wait_for_everyone()
+    if options.audit_k is not None:
+        from evidep.audit.api import audit
+
+        fixed = TransformerReader.load(options.out)
+        name = options.data_name
+        document = audit(options.data, readers=[fixed], k=options.audit_k, seed=options.seed, name=name, **source)
+        packet = document.to_dict()
+    if main_process:
+        card = model_card(reader, packet, data_name=options.data_name, data_licence=options.data_licence)
+        (options.out / "README.md").write_text(card, encoding="utf-8")
+        print(json.dumps({"out": str(options.out), **reader.report.as_dict()}, indent=2))
+
+
+def _reader(options: argparse.Namespace) -> Any:
+    from evidep.readers.registry import make_reader
+    from evidep.readers.transformer import TransformerReader
+
+    if options.recipe is None:
+        reader = make_reader(options.reader)
+    else:
+        import yaml
+
+        try:
+            settings = yaml.safe_load(options.recipe.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise SettingError(f"--recipe {options.recipe}: cannot be read ({error.__class__.__name__})") from error
+        if not isinstance(settings, dict):
+            raise SettingError(f"--recipe {options.recipe}: expected a mapping of settings")
+        reader = TransformerReader(**{"name": options.recipe.parent.name, **settings})
+    if not isinstance(reader, TransformerReader) or not reader.trainable:
+        raise ReaderError(
+            f"reader {reader.info.name} is not fine-tuned, so there is nothing to train; see `evidep readers`"
+        )
+    return reader
+
+
+def _packet(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        packet: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PacketError(f"--packet {path}: is no audit packet ({error.__class__.__name__})") from error
+    return packet
+
+
+if __name__ == "__main__":
+    sys.exit(main())
