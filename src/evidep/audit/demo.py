@@ -28,6 +28,7 @@ class Scene:
         n_train: Train items.
         n_eval: Evaluation items, when strong readers run.
         n_eval_light: Evaluation items when only light readers run.
+        shuffles: Families of shuffles; empty means the audit's default.
         ablations: Retrained controls.
     """
 
@@ -38,6 +39,7 @@ class Scene:
     n_train: int = 1000
     n_eval: int = 1000
     n_eval_light: int = 1000
+    shuffles: tuple[str, ...] = ()
     ablations: tuple[str, ...] = ("query-only", "evidence-only")
 
 
@@ -49,7 +51,8 @@ SCENES: Final = (
         ("tfidf_lr",),
         ("tfidf_lr", "minilm"),
         n_train=600,
-        n_eval=400,
+        n_eval=300,
+        shuffles=("global",),
         ablations=("query-only",),
     ),
     Scene("triviaqa", "the answer stands in the evidence", ("tfidf_lr",), ("tfidf_lr",)),
@@ -58,8 +61,9 @@ SCENES: Final = (
         "only a reader that compares both texts can tell",
         ("tfidf_lr",),
         LADDER,
-        n_eval=500,
+        n_eval=400,
         n_eval_light=4000,
+        shuffles=("global",),
         ablations=(),
     ),
 )
@@ -100,7 +104,7 @@ def run_demo(
             train=world.train,
             roles=world.roles,
             readers=scene.strong if with_strong else scene.readers,
-            shuffles=("global", "within-label") if scene.ablations else ("global",),
+            shuffles=scene.shuffles,
             ablations=scene.ablations,
             seed=seed,
             out=None if out is None else out / scene.world,
