@@ -43,6 +43,9 @@ def assemble(results: AuditResults, *, name: str) -> AuditPacket:
             "mpds_high": settings.mpds_high,
             "ablations": settings.ablations,
             "n_folds": None if results.folds is None else int(results.folds.max()) + 1,
+            "controls": settings.controls,
+            "diagnostics": settings.diagnostics,
+            "auto_metadata": settings.auto_metadata,
         },
         "majority_rate": results.majority_rate,
         "majority": {
