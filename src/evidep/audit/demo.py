@@ -13,6 +13,7 @@ from evidep.audit.packet import AuditPacket
 from evidep.audit.runner import Progress
 from evidep.data.synthetic import Truth, planted_world
 
+LIGHT: Final = ("tfidf_lr",)
 LADDER: Final = ("tfidf_lr", "minilm_lr", "minilm")
 
 
@@ -23,46 +24,38 @@ class Scene:
     Attributes:
         world: Name in `evidep.data.synthetic.WORLDS`.
         point: What it shows.
-        readers: Readers that need no extras.
-        strong: Readers that are run where the transformers extra and the MiniLM weights are installed.
-        n_train: Train items.
-        n_eval: Evaluation items, when strong readers run.
-        n_eval_light: Evaluation items when only light readers run.
+        size: Train and evaluation items for light readers.
+        strong: Readers where the transformers extra and the MiniLM weights are installed; empty: the light one.
+        strong_size: Train and evaluation items then (a fine-tuned reader scores some hundred pairs a second).
         shuffles: Families of shuffles; empty means the audit's default.
         ablations: Retrained controls.
     """
 
     world: str
     point: str
-    readers: tuple[str, ...]
-    strong: tuple[str, ...]
-    n_train: int = 1000
-    n_eval: int = 1000
-    n_eval_light: int = 1000
+    size: tuple[int, int] = (1000, 1000)
+    strong: tuple[str, ...] = ()
+    strong_size: tuple[int, int] = (1000, 400)
     shuffles: tuple[str, ...] = ()
     ablations: tuple[str, ...] = ("query-only", "evidence-only")
 
 
 SCENES: Final = (
-    Scene("nq", "metadata give every label away (direct coupling)", ("tfidf_lr",), ("tfidf_lr",)),
+    Scene("nq", "metadata give every label away (direct coupling)"),
     Scene(
         "hotpotqa",
         "metadata are weak and yet no evidence is needed (latent coupling)",
-        ("tfidf_lr",),
-        ("tfidf_lr", "minilm"),
-        n_train=600,
-        n_eval=300,
+        strong=("tfidf_lr", "minilm"),
+        strong_size=(800, 300),
         shuffles=("global",),
         ablations=("query-only",),
     ),
-    Scene("triviaqa", "the answer stands in the evidence", ("tfidf_lr",), ("tfidf_lr",)),
+    Scene("triviaqa", "the answer stands in the evidence"),
     Scene(
         "reader_limited",
         "only a reader that compares both texts can tell",
-        ("tfidf_lr",),
-        LADDER,
-        n_eval=400,
-        n_eval_light=4000,
+        size=(1000, 4000),
+        strong=LADDER,
         shuffles=("global",),
         ablations=(),
     ),
@@ -97,13 +90,14 @@ def run_demo(
     """
     with_strong = strong_readers_available() if strong is None else strong
     for scene in SCENES:
-        n_eval = scene.n_eval if with_strong else scene.n_eval_light
-        world = planted_world(scene.world, n_train=scene.n_train, n_eval=n_eval, seed=seed)
+        strong_now = with_strong and bool(scene.strong)
+        n_train, n_eval = scene.strong_size if strong_now else scene.size
+        world = planted_world(scene.world, n_train=n_train, n_eval=n_eval, seed=seed)
         packet = audit(
             world.evaluation,
             train=world.train,
             roles=world.roles,
-            readers=scene.strong if with_strong else scene.readers,
+            readers=scene.strong if strong_now else LIGHT,
             shuffles=scene.shuffles,
             ablations=scene.ablations,
             seed=seed,
