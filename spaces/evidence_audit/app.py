@@ -17,7 +17,7 @@ if "GRADIO_TEMP_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["GRADIO_TEMP_DIR"], ignore_errors=True)
 
 import gradio as gr
-from evidence_space import limits, page, tab_audit
+from evidence_space import endpoints, limits, page, tab_audit
 from evidence_space.origins import WORLD, WORLD_NAMES
 
 TABS = ("audit", "predictions", "packet", "leaderboard", "api")
@@ -44,6 +44,7 @@ def build() -> gr.Blocks:
             arrive, None, [tabs, audit["world"], *audit["shown"]], api_visibility="private", show_progress="hidden"
         )
         demo.unload(leave)
+        endpoints.build()
     demo.queue(max_size=limits.QUEUE, default_concurrency_limit=4, api_open=True)
     return demo
 

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = ROOT / "spaces" / "evidence_audit"
-sys.path.insert(0, str(SPACE))
+sys.path[:0] = [str(SPACE), str(Path(__file__).parent)]
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -88,7 +88,7 @@ class Visit:
         self.url = url
         self.context = browser.new_context(accept_downloads=True, **context)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(20_000)
         self.requests: list[str] = []
         self.console: list[str] = []
         self.dialogs: list[str] = []

@@ -11,6 +11,31 @@ A benchmark hands a system a **query** and **evidence** and asks for a **label**
 items and looks whether accuracy falls (**ΔEvi**), and how far metadata alone predicts the labels (**MPDS**). If
 swapping changes nothing, a good score on the benchmark does not show that a system reads its evidence."""
 
+PROGRAMS: Final = """The same audits for programs. Every endpoint is typed and described under *Use via API* below.
+
+```python
+from gradio_client import Client
+
+space = Client("OWNER/evidence_audit")  # or the address of this page
+result = space.predict(world="nq", api_name="/audit_planted_world")
+print(result["verdict"], result["packet"]["signature"])
+```
+
+| endpoint | what |
+|---|---|
+| `/audit_rows` | audit rows that you send |
+| `/audit_planted_world` | audit an example whose answer is known |
+| `/audit_hub_dataset` | audit a dataset of the Hub |
+| `/score_predictions` | ΔEvi and MPDS of predictions that you have |
+| `/read_packet`, `/compare_packets` | read one packet, compare two |
+| `/aggregate_scores` | aggregate scores over tasks |
+
+Language models reach the same endpoints as tools of an MCP server (streamable HTTP) at `/gradio_api/mcp/`.
+
+Links to an example: `?world=nq`, to a tab: `?tab=leaderboard`. On your own machine: `pip install evidep`, then
+`evidep audit FILE`.
+"""
+
 CSS: Final = """
 .gradio-container {max-width: 1100px !important; margin: 0 auto !important;}
 .ev-notice {border-left: 4px solid #2f8fd0; padding: .6em .9em; border-radius: 4px; background: rgba(47,143,208,.12);

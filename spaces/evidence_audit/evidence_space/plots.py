@@ -39,7 +39,8 @@ FAMILIES: Final = {
 """Colour and marker; both tell them apart."""
 
 
-def _figure(height: int, **layout: Any) -> Figure:
+def base_figure(height: int, **layout: Any) -> Figure:
+    """An empty figure in the look of the page."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -59,7 +60,8 @@ def _figure(height: int, **layout: Any) -> Figure:
     return figure
 
 
-def _axis(title: str, **more: Any) -> dict[str, Any]:
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """The settings of an axis."""
     return {
         "title": {"text": title},
         "gridcolor": "rgba(128,128,128,0.25)",
@@ -78,12 +80,12 @@ def diagnostic_map(packet: AuditPacket) -> Figure:
     ends = [end for point in points for end in (*(point.effect_ci or ()), point.effect or 0.0)]
     top = max([*ends, *(mark.delta_evi for mark in LANDMARKS)]) * 1.12
     bottom = min([-0.1 * top, *(end - 0.05 for end in ends)])
-    figure = _figure(
+    figure = base_figure(
         430,
         showlegend=False,
-        xaxis=_axis("MPDS", domain=[0, 0.78], range=[0, right]),
-        xaxis2=_axis("", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["published", "here"]),
-        yaxis=_axis("ΔEvi", range=[bottom, top]),
+        xaxis=axis("MPDS", domain=[0, 0.78], range=[0, right]),
+        xaxis2=axis("", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["published", "here"]),
+        yaxis=axis("ΔEvi", range=[bottom, top]),
         shapes=_regions(margin, high, right, top),
         annotations=[
             _note("evidence-sensitive", 0.01, 0.99, "left", "top"),
@@ -178,13 +180,13 @@ def arms(packet: AuditPacket) -> Figure:
     readers = facts.readers(packet)
     bars = {reader["reader"]: arm_bars(packet, reader) for reader in readers}
     names = list(dict.fromkeys(bar.name for found in bars.values() for bar in found))
-    figure = _figure(
+    figure = base_figure(
         90 + 26 * len(names) * max(1, len(readers)),
         barmode="group",
         showlegend=len(readers) > 1,
-        xaxis=_axis("accuracy", range=[0, 1.08], fixedrange=True),
-        yaxis=_axis("", autorange="reversed", categoryorder="array", categoryarray=names),
-        shapes=[_line(packet["majority_rate"])],
+        xaxis=axis("accuracy", range=[0, 1.08], fixedrange=True),
+        yaxis=axis("", autorange="reversed", categoryorder="array", categoryarray=names),
+        shapes=[vertical_line(packet["majority_rate"])],
     )
     for reader in readers:
         found = [bar for bar in bars[reader["reader"]] if bar.value is not None]
@@ -209,7 +211,8 @@ def arms(packet: AuditPacket) -> Figure:
     return figure
 
 
-def _line(at: float) -> dict[str, Any]:
+def vertical_line(at: float) -> dict[str, Any]:
+    """A dotted line over the whole height."""
     return {
         "type": "line",
         "x0": at,
@@ -231,12 +234,12 @@ def shuffles(packet: AuditPacket) -> Figure:
     ]
     several = len({row["reader"] for row in rows}) > 1
     names = [f"{text(row['reader'], 24)}<br>{row['shuffle']}" if several else row["shuffle"] for row in rows]
-    figure = _figure(
+    figure = base_figure(
         110 + 52 * max(1, len(rows)),
         showlegend=False,
-        xaxis=_axis("accuracy"),
-        yaxis=_axis("", tickvals=list(range(len(rows))), ticktext=names, range=[len(rows) - 0.4, -0.6]),
-        shapes=[_line(packet["majority_rate"])],
+        xaxis=axis("accuracy"),
+        yaxis=axis("", tickvals=list(range(len(rows))), ticktext=names, range=[len(rows) - 0.4, -0.6]),
+        shapes=[vertical_line(packet["majority_rate"])],
     )
     for at, row in enumerate(rows):
         values = _values(row)
@@ -264,10 +267,10 @@ def shuffles(packet: AuditPacket) -> Figure:
 def ladder(packet: AuditPacket) -> Figure:
     """ΔEvi of every reader and shuffle family, weakest reader on top."""
     readers, families, margin = facts.readers(packet), facts.shuffles(packet), packet["settings"]["margin"]
-    figure = _figure(
+    figure = base_figure(
         130 + (26 * max(1, len(families)) + 24) * len(readers),
-        xaxis=_axis("ΔEvi"),
-        yaxis=_axis(
+        xaxis=axis("ΔEvi"),
+        yaxis=axis(
             "",
             tickvals=list(range(len(readers))),
             ticktext=[f"{text(row['reader'], 24)}<br>({_state(row)})" for row in readers],

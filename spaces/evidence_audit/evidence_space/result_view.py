@@ -34,8 +34,9 @@ def verdict(packet: AuditPacket) -> str:
         lines.append(f"Flags: {', '.join(flags)}.")
     body = "".join(f"<p>{text(line)}</p>" for line in lines if line)
     return (
-        f'<section class="ev-verdict ev-{kind}" role="status" aria-label="verdict"><p class="ev-small">Evidence audit of'
-        f" {text(packet['data']['name'], 60)}</p><h2>{text(title[0].upper() + title[1:])}</h2>{body}</section>"
+        f'<section class="ev-verdict ev-{kind}" role="status" aria-label="verdict">'
+        f'<p class="ev-small">Evidence audit of '
+        f"{text(packet['data']['name'], 60)}</p><h2>{text(title[0].upper() + title[1:])}</h2>{body}</section>"
     )
 
 

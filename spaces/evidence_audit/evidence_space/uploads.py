@@ -51,7 +51,7 @@ def read_upload(path: str | Path | None) -> Source:
     try:
         source = _read(file, name)
         limits.check_shape(source.n_rows, source.columns, name)
-        _check_cells(source, name)
+        check_cells(source, name)
     except EvidepError as error:
         raise DataError(_without_path(str(error), file, name)) from error
     return source
@@ -196,7 +196,12 @@ def _plain(column: pa.Array) -> pa.Array:
     )
 
 
-def _check_cells(source: Source, name: str) -> None:
+def check_cells(source: Source, name: str) -> None:
+    """Refuse a cell, or all cells together, that are longer than the limits.
+
+    Raises:
+        DataError: Names row and column.
+    """
     total = 0
     for column in source.columns:
         start = 0
