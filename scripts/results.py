@@ -49,7 +49,7 @@ AUDITS = (
         "hotpotqa_weak",
         "light",
         "HotpotQA, weak label",
-        "WORK/hotpotqa_weak.jsonl --metadata type,answer_type,supporting_facts",
+        "WORK/hotpotqa_weak.jsonl --metadata type,level",
     ),
     Audit("pubmedqa", "light", "PubMedQA", "DATA/pubmedqa.jsonl.gz --split test --train-split train --metadata YEAR"),
     Audit("boolq", "light", "BoolQ (out of fold)", "DATA/boolq.jsonl.gz"),
