@@ -10,6 +10,7 @@ from evidep.audit.packet import AuditPacket
 from evidep.report import facts, words
 from evidep.report.change import would_change
 from evidep.report.data_facts import data_facts
+from evidep.report.diagnostics_text import extra_sections
 from evidep.report.escape import MARKDOWN, MARKDOWN_CELL, cell, code, fenced, one_line, prose
 from evidep.report.escape import front_matter as yaml_front_matter
 from evidep.report.numerals import UNDEFINED, confidence, interval, number, p_value, percent
@@ -61,6 +62,7 @@ def audit_card(packet: AuditPacket, *, figures: bool | str = False, front_matter
         "## Every arm",
         _arms(packet, footnotes),
         *footnotes.lines(),
+        *(part for title, lines in extra_sections(packet, prose) for part in (f"## {title}", _bullets(lines))),
         "## Data",
         _table(("what", "found"), "ll", [[what, found] for what, found in data_facts(packet, MARKDOWN_CELL)]),
         *([_bullets(notes)] if notes else []),

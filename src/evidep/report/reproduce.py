@@ -42,6 +42,9 @@ def reproduction(packet: AuditPacket) -> Reproduction:
     words += _option("--ablations", ",".join(settings.get("ablations", ())) or "none")
     for name in ("k", "seed", "margin", "alpha"):
         words += _option(f"--{name}", settings[name])
+    words += [
+        f"--{name.replace('_', '-')}" for name in ("controls", "diagnostics", "auto_metadata") if settings.get(name)
+    ]
     return Reproduction(" ".join(words), tuple(_notes(packet)))
 
 

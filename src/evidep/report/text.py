@@ -10,6 +10,7 @@ from evidep.audit.packet import AuditPacket
 from evidep.report import facts, words
 from evidep.report.change import would_change
 from evidep.report.data_facts import data_facts
+from evidep.report.diagnostics_text import extra_sections
 from evidep.report.escape import Quoting, one_line
 from evidep.report.numerals import UNDEFINED, confidence, count, interval, number, p_value, percent
 from evidep.report.terminal_map import character_map, letters
@@ -39,6 +40,9 @@ def render(packet: AuditPacket, console: Console) -> None:
     _metadata(page, packet)
     _ablations(page, packet)
     _information(page, packet)
+    for heading, sentences in extra_sections(packet, lambda text: one_line(text, 200)):
+        page.heading(heading)
+        page.bullets(sentences)
     _data(page, packet)
     page.footnotes()
     _map(page, packet)
