@@ -128,7 +128,7 @@ def test_conflict_prints_no_single_order(tmp_path, capsys):
         lines += [f"s{at},up,{at / 12}", f"s{at},down,{1 - at / 12}", f"s{at},also,{(at + 0.3) / 13}"]
     path = tmp_path / "c.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    assert call(path, "--metric", "accuracy", "--bootstrap", 200, "--figures", tmp_path) == 0
+    assert call(path, "--metric", "accuracy", "--bootstrap", 200) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "No single order is true here" in text
     assert "for want of a better order" in text
