@@ -59,21 +59,21 @@ AUDITS = (
         "ladder",
         "SNLI",
         "DATA/snli.jsonl.gz --split test --train DATA/snli_train.jsonl.gz "
-        f"--readers {LADDER} --shuffles global --max-items 2000 --max-train-items 8000 --ablations query-only",
+        f"--readers {LADDER} --shuffles global --max-items 1000 --max-train-items 4000 --ablations query-only",
     ),
     Audit(
         "fever_ladder",
         "ladder",
         "FEVER (gold evidence)",
         "DATA/fever.jsonl.gz --split test --train-split validation "
-        f"--readers {LADDER} --shuffles global --max-items 1000 --max-train-items 4000 --ablations query-only",
+        f"--readers {LADDER} --shuffles global --max-items 600 --max-train-items 2000 --ablations query-only",
     ),
     Audit(
         "fever_symmetric_ladder",
         "ladder",
         "FEVER symmetric, v0.2",
         "WORK/fever_symmetric.jsonl --train DATA/fever.jsonl.gz --train-split validation "
-        f"--readers {LADDER} --shuffles global --max-train-items 4000 --ablations query-only",
+        f"--readers {LADDER} --shuffles global --max-items 600 --max-train-items 2000 --ablations query-only",
     ),
     Audit(
         "pubmedqa_ladder",
@@ -93,7 +93,7 @@ AUDITS = (
         "ladder",
         "FarsTail (Persian; MiniLM was trained on English)",
         "DATA/farstail.jsonl.gz --split test --train-split train "
-        f"--readers {LADDER} --shuffles global --max-items 600 --max-train-items 3000 --ablations query-only",
+        "--readers tfidf_lr,minilm_lr --shuffles global --ablations query-only",
     ),
 )
 

@@ -31,9 +31,10 @@ def weak_label(row: Row) -> Row:
     """The weak label full/conflict of a HotpotQA question, and the metadata that it is made from.
 
     Shao (arXiv 2605.23701) labels questions from question type, answer type and the number of supporting facts; the
-    public summary gives the outcome (578 full, 22 conflict of 600) and not the rule. Ours: a comparison question with a
-    yes/no or span answer needs both of its supporting paragraphs, so it is in conflict with an evidence that holds fewer
-    than two of them; every other question is full. Of our 1,795 questions 78 (4.3 %) are in conflict, in the paper 3.7 %.
+    public summary gives the outcome (578 full, 22 conflict of 600) and not the rule. Ours: a comparison question with
+    a yes/no or span answer needs both of its supporting paragraphs, so it is in conflict with an evidence that holds
+    fewer than two of them; every other question is full. Of our 1,795 questions 78 (4.3 %) are in conflict, in the
+    paper 3.7 %.
     """
     supporting = 2 - int(row["gold_missing"])
     needs_both = row["type"] == "comparison" and row["answer_type_derived"] in ("yesno", "span")
