@@ -3,7 +3,7 @@
 import datasets
 import evaluate
 
-from evidep.data.scores import check_score_columns, scores_from_columns  # From: evidep[evaluate]
+from evidep.data.score_columns import check_score_columns, scores_from_columns  # From: evidep[evaluate]
 from evidep.stats.aggregate import Settings, analyse, summary, to_dict
 
 _CITATION = """\

@@ -8,7 +8,7 @@ import pytest
 
 from evidep.errors import DataError, SettingError
 from evidep.stats.aggregate import Settings, Task, analyse, merge_tasks, score_table, to_dict, without_gaps
-from evidep.stats.aggregate.analysis import wilson
+from evidep.stats.aggregate.cells import wilson
 
 QUICK = Settings(n_draws=300)
 

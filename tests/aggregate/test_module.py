@@ -17,7 +17,7 @@ def load():
 
 
 def test_values_are_the_packages():
-    from evidep.data.scores import scores_from_columns
+    from evidep.data.score_columns import scores_from_columns
     from evidep.stats.aggregate import Settings, analyse, summary
 
     got = load().compute(**ROWS, declared={"*": "accuracy"}, n_draws=300)

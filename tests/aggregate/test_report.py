@@ -17,8 +17,9 @@ from evidep.report.aggregate_figures import (
     score_profiles,
     unavailable,
 )
-from evidep.report.aggregate_sections import digits_of, rank_text, sections
+from evidep.report.aggregate_sections import sections
 from evidep.report.aggregate_text import markdown, render
+from evidep.report.aggregate_words import digits_of, rank_text
 from evidep.report.style import save
 from evidep.stats.aggregate import Settings, Task, analyse, score_table
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evidep.data.audit_regions import read_audit_regions
 from evidep.data.score_metrics import known_metric
-from evidep.data.scores import read_audit_regions, read_scores, scores_from_rows
+from evidep.data.scores import read_scores, scores_from_rows
 from evidep.errors import DataError, PacketError, SettingError
 
 ACC = {"*": "accuracy"}

@@ -81,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     import json
     from pathlib import Path
 
-    from evidep.data.scores import read_audit_regions, read_scores
+    from evidep.data.audit_regions import read_audit_regions
+    from evidep.data.scores import read_scores
     from evidep.stats.aggregate import Settings, analyse, to_dict
 
     settings = Settings(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ import pyarrow as pa
 from evidep.data.lm_eval import read_lm_eval
 from evidep.data.score_files import LongScores, from_table, read_file
 from evidep.data.score_metrics import TaskSpec, resolve_task, spec_from
-from evidep.errors import DataError, PacketError, SettingError
+from evidep.errors import DataError, SettingError
 from evidep.stats.aggregate import ScoreTable, merge_tasks, score_table, without_gaps
 from evidep.stats.aggregate.table import Unit, means
 from evidep.types import BoolArray, FloatArray, IntArray
@@ -81,57 +80,6 @@ def scores_from_rows(
         raise DataError(f"rows: a column mixes kinds of values ({str(error).splitlines()[0]})") from error
     specs = {name: spec_from(name, value) for name, value in (tasks or {}).items()}
     return build_table(from_table(table, columns or {}, "rows"), specs, missing=missing, merge=merge, only=only)
-
-
-def scores_from_columns(
-    systems: Any, tasks: Any, scores: Any, *, seeds: Any = None, items: Any = None, stderr: Any = None, **more: Any
-) -> ScoreTable:
-    """The same from columns of equal length, checked value by value before anything is coerced.
-
-    Args:
-        systems: [n] names (str).
-        tasks: [n] names (str).
-        scores: [n] numbers; nan is a gap.
-        seeds: [n] names or numbers, or None.
-        items: [n] names or numbers, or None.
-        stderr: [n] numbers, or None.
-        more: `tasks` declarations under the name `declared`, and missing, merge, only, as in `scores_from_rows`.
-
-    Raises:
-        DataError: If a column is not a list, differs in length, or holds a value of the wrong kind.
-    """
-    check_score_columns(systems, tasks, scores)
-    columns: dict[str, list[Any]] = {"system": _plain(systems), "task": _plain(tasks), "score": _plain(scores)}
-    for name, values in (("seed", seeds), ("item", items), ("stderr", stderr)):
-        if values is not None:
-            columns[name] = _plain(values, f"{name}s" if name != "stderr" else name)
-    n = len(columns["system"])
-    for name, column in columns.items():
-        if len(column) != n:
-            raise DataError(f"{name}: expected {n} values, one per score, got {len(column)}")
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return scores_from_rows(rows, tasks=more.pop("declared", None), **more)
-
-
-def check_score_columns(systems: Any, tasks: Any, scores: Any) -> None:
-    """Refuse names that are no strings and scores that are no numbers.
-
-    Raises:
-        DataError: Names the argument and the first bad position.
-    """
-    for name, values in (("systems", systems), ("tasks", tasks)):
-        for at, value in enumerate(_plain(values, name)):
-            if not isinstance(value, str) or not value:
-                raise DataError(f"{name}[{at}]: expected a name (str), got {value!r}")
-    for at, value in enumerate(_plain(scores, "scores")):
-        if not isinstance(value, (int, float)):
-            raise DataError(f"scores[{at}]: expected a number (nan for a gap), got {value!r}")
-
-
-def _plain(values: Any, name: str = "column") -> list[Any]:
-    if isinstance(values, (str, Mapping)) or not hasattr(values, "__len__"):
-        raise DataError(f"{name}: expected a list, got {type(values).__name__}")
-    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def build_table(
@@ -341,43 +289,6 @@ def _joined(parts: Sequence[LongScores]) -> LongScores:
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     source = ", ".join(part.source for part in parts)
     return LongScores(system, task, score, join("seed"), join("item"), join("stderr"), specs, notes, source)
-
-
-def read_audit_regions(audits: Mapping[str, str | Path]) -> dict[str, tuple[str, str]]:
-    """Region and source of audit packets, by task.
-
-    Args:
-        audits: Task name to the path of its audit packet (JSON with diagnosis.region and a data block).
-
-    Returns:
-        Task name to (region, what was audited).
-
-    Raises:
-        PacketError: If a file is no audit packet.
-    """
-    from typing import get_args, get_type_hints
-
-    from evidep.types import Diagnosis
-
-    regions = get_args(get_type_hints(Diagnosis)["region"])
-    out = {}
-    for task, name in audits.items():
-        path = Path(name)
-        try:
-            packet = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise PacketError(f"{path}: cannot be read as JSON ({str(error).splitlines()[0]})") from error
-        region = packet.get("diagnosis", {}).get("region") if isinstance(packet, dict) else None
-        if not isinstance(region, str) or region not in regions:
-            raise PacketError(
-                f"{path}: expected an audit packet with diagnosis.region among {', '.join(regions)}, got {region!r}"
-            )
-        data = packet.get("data")
-        if not isinstance(data, dict):
-            raise PacketError(f"{path}: an audit packet has a 'data' block that says what was audited; this has none")
-        label = next((str(data[key]) for key in ("name", "dataset", "path", "id", "fingerprint") if data.get(key)), "")
-        out[task] = (region, label or path.name)
-    return out
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from evidep.errors import SettingError
+from evidep.report.aggregate_critical import critical_difference
+from evidep.report.aggregate_looks import LOOKS, MOST_SYSTEMS, by_mean_rank
+from evidep.report.aggregate_radar import radar
 from evidep.report.numerals import confidence
 from evidep.report.style import (
-    BLUE,
     FAINT,
     FORMATS,
-    GREEN,
-    GREY,
-    INK,
-    NAVY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
     WIDTH,
     label,
     save,
@@ -34,21 +28,6 @@ from evidep.stats.aggregate.results import AggregateResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-MOST_SYSTEMS: Final = 20
-MOST_LINES: Final = 6
-MOST_SPOKES: Final = 20
-LOOKS: Final = (
-    (BLUE, "o", "-"),
-    (VERMILION, "s", "--"),
-    (GREEN, "^", "-."),
-    (PURPLE, "D", ":"),
-    (ORANGE, "v", (0, (5, 1, 1, 1))),
-    (SKY, "P", (0, (3, 1))),
-    (NAVY, "X", (0, (1, 1))),
-    (GREY, "*", (0, (6, 2))),
-)
-"""Colour, marker and line of each system, so that the figures also work in grey."""
 
 
 def save_figures(result: AggregateResult, folder: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -83,176 +62,12 @@ def unavailable(result: AggregateResult, name: str) -> str | None:
 
 
 @styled
-def radar(result: AggregateResult) -> Figure:
-    """Scores of the leading systems on every task: which system for which use?
-
-    Shown are systems of the Pareto front (no other is as good everywhere), at most six, by mean rank. Every spoke is
-    one task, outwards is better. A gap in a system's line is a missing score.
-    """
-    order = _by_mean_rank(result)
-    front = [s for s in order if result.agreement.pareto[s]]
-    systems = (front + [s for s in order if s not in front])[: min(MOST_LINES, max(len(front), 2))]
-    tasks = np.flatnonzero((~np.isnan(result.profiles)).any(axis=0))
-    cut = len(tasks) > MOST_SPOKES
-    if cut:
-        spread = np.nan_to_num(np.nanstd(result.profiles[systems][:, tasks], axis=0))
-        tasks = np.sort(tasks[np.argsort(-spread, kind="stable")[:MOST_SPOKES]])
-    values = result.profiles[systems][:, tasks]
-    title = "Systems over tasks" if result.single_order else "Tasks conflict: no single order"
-    left_out = f" The {MOST_SPOKES} tasks that differ most are shown." if cut else ""
-    names, prefix = _without_prefix([result.table.task_names[t] for t in tasks])
-    page = sheet(
-        6.0,
-        title,
-        f"Systems of the Pareto front ({len(front)} of {len(result.table.systems)}"
-        + (f", {len(systems)} shown" if len(systems) < len(front) else "")
-        + "); outwards is better.",
-        f"Scale: {label(result.profile_scale)}.{left_out}"
-        + (f" Task names without {label(prefix)!r}." if prefix else ""),
-    )
-    height = page.top - page.bottom
-    axes: Any = page.figure.add_axes((0.18, page.bottom + 0.2 * height, 0.64, 0.74 * height), projection="polar")
-    angles = np.linspace(0.0, 2.0 * np.pi, len(tasks), endpoint=False)
-    # The shape starts at the worst value shown, or differences between good systems are invisible.
-    floor = _nice_floor(values)
-    for at, s in enumerate(systems):
-        colour, marker, line = LOOKS[at % len(LOOKS)]
-        axes.plot(
-            np.append(angles, angles[:1]),
-            np.append(values[at], values[at, :1]),
-            color=colour,
-            marker=marker,
-            linestyle=line,
-            markersize=4,
-            linewidth=1.6,
-            label=label(result.table.systems[s], 46),
-        )
-    axes.set_theta_offset(np.pi / 2)
-    axes.set_theta_direction(-1)
-    axes.set_ylim(floor, 1.0)
-    rings = np.linspace(floor, 1.0, 5)
-    axes.set_yticks(rings, [f"{ring:.2f}" for ring in rings], fontsize=7.5, color=GREY)
-    axes.set_rlabel_position(180.0 / len(tasks))
-    axes.set_xticks(angles, [""] * len(tasks))
-    axes.grid(color=FAINT, linewidth=0.8)
-    axes.spines["polar"].set_color(FAINT)
-    for angle, name in zip(angles, [label(name, 24) for name in names], strict=True):
-        side = math.sin(angle)
-        axes.annotate(
-            name,
-            (angle, 1.0),
-            xytext=(9 * side, 9 * math.cos(angle)),
-            textcoords="offset points",
-            ha="center" if abs(side) < 0.1 else "left" if side > 0 else "right",
-            va="center" if abs(side) > 0.5 else "bottom" if math.cos(angle) > 0 else "top",
-            fontsize=8.5,
-            annotation_clip=False,
-        )
-    page.figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="lower center",
-        bbox_to_anchor=(0.5, page.bottom),
-        ncols=2 if len(systems) > 2 else 1,
-        fontsize=8.5,
-        handlelength=3,
-    )
-    return page.figure
-
-
-@styled
-def critical_difference(result: AggregateResult) -> Figure:
-    """Mean ranks with bars over runs of systems that are not told apart (Demsar 2006).
-
-    Upper bars: Nemenyi, all pairs closer than the critical difference. Lower bars: Wilcoxon signed-rank with Holm.
-    """
-    names = result.table.systems
-    ranks = _mean_ranks(result)
-    order = np.argsort(ranks, kind="stable")[:MOST_SYSTEMS]
-    shown = set(order.tolist())
-    place = {int(s): ranks[s] for s in order}
-    nemenyi = [kept for group in result.nemenyi.groups if len(kept := [s for s in group if s in shown]) > 1]
-    wilcoxon = [kept for group in result.wilcoxon_groups if len(kept := [s for s in group if s in shown]) > 1]
-    n_left = (len(order) + 1) // 2
-    rows = max(n_left, len(order) - n_left)
-    bars = len(nemenyi) + len(wilcoxon)
-    body = 1.2 + 0.2 * bars + 0.24 * rows
-    cut = f" The first {len(order)} of {len(names)} systems are shown." if len(order) < len(names) else ""
-    alpha = result.settings.alpha
-    holm = f" Dashed: Wilcoxon signed-rank with Holm at {alpha:g}." if len(result.wilcoxon.p_value) else ""
-    page = sheet(
-        body,
-        "Which systems are told apart over tasks",
-        f"Mean rank over {len(result.test_tasks)} tasks (1 = best). Solid bars join systems that Nemenyi's test at "
-        f"{alpha:g} does not tell apart (closer than the critical difference).{holm}",
-        f"Tests take the tasks as a sample of tasks like these.{cut}",
-    )
-    axes: Axes = page.figure.add_axes((0.02, page.bottom, 0.96, page.top - page.bottom))
-    axes.set_axis_off()
-    low, high = math.floor(min(place.values())), math.ceil(max(place.values()))
-    high = max(high, low + 1)
-    left, right = 0.33, 0.67
-    scale = (right - left) / (high - low)
-
-    def x(rank: float) -> float:
-        return float(left + (rank - low) * scale)
-
-    axes.set_xlim(0, 1)
-    axes.set_ylim(-body, 0)
-    top = -0.75
-    axes.plot([left, right], [top, top], color=INK, linewidth=1.2)
-    step = max(1, math.ceil((high - low) / 10))
-    for tick in range(low, high + 1, step):
-        axes.plot([x(tick)] * 2, [top, top + 0.08], color=INK, linewidth=1.0)
-        axes.text(x(tick), top + 0.12, str(tick), ha="center", va="bottom", fontsize=9)
-    width = result.nemenyi.critical_difference * scale
-    if width <= right - left + 0.2:
-        axes.plot([left, left + width], [-0.28, -0.28], color=VERMILION, linewidth=2.2, marker="|", markersize=9)
-        axes.text(
-            left + width + 0.012,
-            -0.28,
-            f"critical difference {result.nemenyi.critical_difference:.2f}",
-            va="center",
-            fontsize=9,
-            color=VERMILION,
-        )
-    else:
-        text = f"critical difference {result.nemenyi.critical_difference:.2f}: wider than the whole axis"
-        axes.text(left, -0.28, text, va="center", fontsize=9, color=VERMILION)
-    y = top - 0.16
-    for groups, style in ((nemenyi, "-"), (wilcoxon, (0, (4, 1.5)))):
-        for group in groups:
-            ends = [x(place[s]) for s in group]
-            pad = 0.006
-            axes.plot(
-                [min(ends) - pad, max(ends) + pad],
-                [y, y],
-                color=INK if style == "-" else BLUE,
-                linewidth=3.4 if style == "-" else 2.4,
-                linestyle=style,
-                solid_capstyle="butt",
-                dash_capstyle="butt",
-            )
-            y -= 0.2
-    start = y - 0.1
-    for at, s in enumerate(order.tolist()):
-        first_half = at < n_left
-        row = at if first_half else len(order) - 1 - at
-        height = start - 0.24 * row
-        edge = left - 0.02 if first_half else right + 0.02
-        axes.plot([x(place[s])] * 2 + [edge], [top, height, height], color=GREY, linewidth=0.8)
-        axes.plot([x(place[s])], [top], marker="o", color=NAVY, markersize=4)
-        text = f"{label(names[s], 25)}  {place[s]:.2f}" if first_half else f"{place[s]:.2f}  {label(names[s], 25)}"
-        axes.text(edge, height, f" {text} ", ha="right" if first_half else "left", va="center", fontsize=8.5)
-    return page.figure
-
-
-@styled
 def rank_intervals(result: AggregateResult) -> Figure:
     """Rank of every system under several aggregates, with bootstrap intervals."""
     wanted = [name for name in ("macro", "chance_normalised", "iqm", "mean_rank", "kemeny") if _has(result, name)]
     if "macro" in wanted and "chance_normalised" in wanted:
         wanted.remove("chance_normalised")
-    order = _by_mean_rank(result)[:MOST_SYSTEMS]
+    order = by_mean_rank(result)[:MOST_SYSTEMS]
     lane = 0.13
     row = lane * len(wanted) + 0.12
     cut = (
@@ -366,38 +181,6 @@ FIGURES: Final[dict[str, Callable[[AggregateResult], Figure]]] = {
     "rank_intervals": rank_intervals,
     "score_profiles": score_profiles,
 }
-
-
-def _by_mean_rank(result: AggregateResult) -> list[int]:
-    place = {name: s for s, name in enumerate(result.table.systems)}
-    return [place[standing.system] for standing in result.aggregate("mean_rank").standings]
-
-
-def _mean_ranks(result: AggregateResult) -> np.ndarray:
-    """Mean ranks over the tasks of the tests (those that every system has)."""
-    from evidep.stats.aggregate.ranks import average_ranks
-
-    columns = result.table.columns(result.test_tasks)
-    gain = result.table.scores[:, columns] * result.table.sign[columns]
-    return np.asarray(average_ranks(gain.T).mean(axis=0))
-
-
-def _without_prefix(names: list[str]) -> tuple[list[str], str]:
-    """Names without what all of them begin with, up to a separator; and that beginning."""
-    first, last = min(names), max(names)
-    same = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    common = first[:same]
-    cut = max(common.rfind(separator) for separator in "/_- :.") + 1
-    if len(names) < 2 or cut < 4:
-        return names, ""
-    return [name[cut:] for name in names], common[:cut]
-
-
-def _nice_floor(values: np.ndarray) -> float:
-    """A round number a little below the least value, at least 0 where all values are."""
-    least = float(np.nanmin(values))
-    floor = math.floor((least - 0.05) * 10) / 10
-    return min(0.9, max(0.0, floor) if least >= 0 else floor)
 
 
 def _many_runs(result: AggregateResult) -> bool:

@@ -3,64 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 
-from evidep.report.escape import one_line
-from evidep.report.numerals import UNDEFINED, confidence, number, p_value, percent
-from evidep.stats.aggregate.compare import Comparison, PartialConjunction
+from evidep.report.aggregate_comparisons import comparison_section, tests_section
+from evidep.report.aggregate_words import SHORT, Grid, Section, digits_of, p_text, range_text, rank_text, short, shown
+from evidep.report.numerals import UNDEFINED, confidence, percent
 from evidep.stats.aggregate.conflict import MIN_SYSTEMS
 from evidep.stats.aggregate.results import Aggregate, AggregateResult, Standing
-from evidep.types import Interval
 
 MOST_SYSTEMS = 20
-MOST_PAIRS = 15
 MOST_WIDE = 6
-SHORT = {
-    "macro": "macro",
-    "micro": "micro",
-    "chance_normalised": "chance",
-    "z_score": "z",
-    "difficulty_weighted": "diffic.",
-    "spread_weighted": "spread",
-    "precision_weighted": "precis.",
-    "declared_weights": "declared",
-    "iqm": "IQM",
-    "optimality_gap": "gap",
-    "mean_rank": "rank",
-    "borda": "Borda",
-    "kemeny": "Kemeny",
-}
-"""Heads of narrow columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table.
-
-    Attributes:
-        heads: Column heads.
-        sides: One letter per column, "l" left and "r" right.
-        rows: Cells as text.
-        names: Columns that hold the name of a system or task (strangers' text).
-        free: Columns of text in which such names occur.
-    """
-
-    heads: tuple[str, ...]
-    sides: str
-    rows: tuple[tuple[str, ...], ...]
-    names: tuple[int, ...] = (0,)
-    free: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading, sentences, tables, and sentences below them."""
-
-    heading: str
-    sentences: tuple[str, ...] = ()
-    grids: tuple[Grid, ...] = ()
-    after: tuple[str, ...] = ()
 
 
 def sections(result: AggregateResult) -> tuple[Section, ...]:
@@ -71,45 +22,14 @@ def sections(result: AggregateResult) -> tuple[Section, ...]:
         _ranks(result),
         _values(result),
         _stability(result),
-        _tests(result),
-        _comparison(result),
+        tests_section(result),
+        comparison_section(result),
         _tasks(result),
         _widths(result),
         _audits(result),
         _notes(result),
     ]
     return tuple(section for section in found if section is not None)
-
-
-def digits_of(values: Iterable[float]) -> int:
-    """Decimals for a column of scores: 3 for shares, 2 for per cent, 1 for large numbers."""
-    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    return 3 if most <= 10 else 2 if most <= 100 else 1
-
-
-def shown(value: float, digits: int = 3) -> str:
-    """A number, or a dash where it is undefined."""
-    return UNDEFINED if math.isnan(value) else number(value, digits)
-
-
-def p_text(value: float) -> str:
-    """A p-value within a sentence."""
-    text = p_value(value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
-
-
-def short(name: str) -> str:
-    """A name within a cell that holds several."""
-    return one_line(name, 28)
-
-
-def rank_text(rank: float) -> str:
-    """A rank without needless decimals: 3, or 2.5 where tied; two decimals where it is a mean."""
-    return UNDEFINED if math.isnan(rank) else f"{rank:.2f}".rstrip("0").rstrip(".")
-
-
-def _range(ci: Interval, digits: int) -> str:
-    return UNDEFINED if math.isnan(ci.low) else f"[{number(ci.low, digits)}, {number(ci.high, digits)}]"
 
 
 def _rank_range(standing: Standing) -> str:
@@ -137,7 +57,7 @@ def _side_by_side(result: AggregateResult) -> Section:
                 aggregate.title,
                 " = ".join(aggregate.winners[:3]) + (" = …" if len(aggregate.winners) > 3 else ""),
                 shown(first.value, digits),
-                _range(first.ci, digits),
+                range_text(first.ci, digits),
                 UNDEFINED if math.isnan(first.p_first) else percent(first.p_first),
             )
         )
@@ -205,7 +125,7 @@ def _values(result: AggregateResult) -> Section:
         for aggregate in aggregates:
             digits = digits_of(standing.value for standing in aggregate.standings)
             standing = aggregate.standing(system)
-            cells += [shown(standing.value, digits), _range(standing.ci, digits)]
+            cells += [shown(standing.value, digits), range_text(standing.ci, digits)]
         rows.append((*cells, _rank_range(result.aggregate("mean_rank").standing(system))))
     return Section("Values with intervals", (), (Grid(tuple(heads), sides + "r", tuple(rows)),), note)
 
@@ -246,126 +166,6 @@ def _stability(result: AggregateResult) -> Section | None:
     return Section("How firm is it", tuple(sentences))
 
 
-def _tests(result: AggregateResult) -> Section | None:
-    if len(result.table.systems) < 2:
-        return None
-    names, alpha = result.table.systems, result.settings.alpha
-    sentences = [f"Over {len(result.test_tasks)} task(s) that every system has, tasks as blocks."]
-    test = result.friedman
-    if math.isnan(test.p_value):
-        sentences.append(f"Friedman: undefined, {test.reason}.")
-    else:
-        f_text = f"; Iman–Davenport {p_text(test.f_p_value)}"
-        agreement = f"; Kendall's W = {number(test.kendall_w, 2)}" if not math.isnan(test.kendall_w) else ""
-        sentences.append(
-            f"Friedman: chi-square {test.statistic:.1f}, {p_text(test.p_value)}{f_text}{agreement}"
-            + (f" ({test.reason})." if test.reason else ".")
-        )
-    post = result.nemenyi
-    if math.isnan(post.critical_difference):
-        sentences.append(f"Nemenyi: undefined, {post.reason}.")
-    else:
-        sentences.append(f"Nemenyi: mean ranks less than {post.critical_difference:.2f} apart are not told apart.")
-    pairs = result.wilcoxon
-    grids: tuple[Grid, ...] = ()
-    if len(pairs.p_value):
-        holm, bh = int((pairs.p_holm <= alpha).sum()), int((pairs.p_bh <= alpha).sum())
-        sentences.append(
-            f"Wilcoxon signed-rank over tasks: {holm} of {len(pairs.p_value)} pairs differ after Holm, {bh} after "
-            "Benjamini–Hochberg."
-        )
-        if len(pairs.p_value) <= MOST_PAIRS:
-            rows = tuple(
-                (
-                    names[a],
-                    names[b],
-                    number(float(pairs.effect[at]), 2),
-                    p_value(float(pairs.p_value[at])),
-                    p_value(float(pairs.p_holm[at])),
-                    p_value(float(pairs.p_bh[at])),
-                )
-                for at, (a, b) in enumerate(pairs.pairs.tolist())
-            )
-            grids = (Grid(("a", "b", "effect", "p", "Holm", "BH"), "llrrrr", rows, (0, 1)),)
-    if pairs.reason:
-        sentences.append(f"Wilcoxon: {pairs.reason}.")
-    after = ("Effect: rank-biserial correlation, positive where a is better.",) if grids else ()
-    return Section("Tests over tasks", tuple(sentences), grids, after)
-
-
-def _comparison(result: AggregateResult) -> Section | None:
-    found = result.comparison
-    if found is None:
-        return None
-    rows = []
-    level = confidence(result.settings.alpha)
-    for task in found.tasks:
-        digits = digits_of([task.difference, task.ci.low, task.ci.high])
-        rows.append(
-            (
-                task.task,
-                shown(task.difference, digits),
-                _range(task.ci, digits),
-                UNDEFINED if math.isnan(task.p_a_better) else p_value(task.p_a_better),
-                UNDEFINED if math.isnan(task.p_b_better) else p_value(task.p_b_better),
-                shown(task.effect, 2),
-            )
-        )
-    grid = Grid(("task", "a − b", level, "p(a better)", "p(b better)", "effect"), "lrrrrr", tuple(rows))
-    if all(row[2:] == (UNDEFINED,) * 4 for row in rows):
-        grid = Grid(("task", "a − b"), "lr", tuple(row[:2] for row in rows))
-    tests = sorted({task.test for task in found.tasks} - {"none"})
-    effects = sorted({task.effect_name for task in found.tasks} - {"none"})
-    after = [f"Tests: {', '.join(tests)}. Effect: {', '.join(effects)}."] if tests else []
-    after += list(
-        dict.fromkeys(f"{task.reason}." for task in found.tasks if task.reason and task.reason != "identical")
-    )[:4]
-    aggregates = _aggregate_differences(found, level)
-    return Section(
-        f"a = {found.a}, b = {found.b}",
-        (
-            f"a has the better score on {found.wins[0]} task(s), b on {found.wins[2]}, tied on {found.wins[1]}.",
-            _at_least("a", found.a_better_on, result.settings.alpha),
-            _at_least("b", found.b_better_on, result.settings.alpha),
-        ),
-        (grid, aggregates),
-        tuple(after),
-    )
-
-
-def _aggregate_differences(found: Comparison, level: str) -> Grid:
-    rows = []
-    for item in found.methods:
-        digits = digits_of([item.difference, item.ci.low, item.ci.high])
-        rows.append(
-            (
-                SHORT[item.method],
-                shown(item.difference, digits),
-                _range(item.ci, digits),
-                UNDEFINED if math.isnan(item.p_value) else p_value(item.p_value),
-                item.reason
-                if item.reason == "identical"
-                else "a"
-                if item.a_better
-                else "b"
-                if item.difference
-                else "tied",
-            )
-        )
-    return Grid(("aggregate", "a − b", level, "p", "better"), "lrrrl", tuple(rows), ())
-
-
-def _at_least(name: str, found: PartialConjunction, alpha: float) -> str:
-    if found.reason:
-        return f"On how many tasks {name} is better: undefined, {found.reason}."
-    by_name = f": {', '.join(found.named)} by name (Holm)" if found.named else ""
-    return (
-        f"{name} is better on at least {found.at_least} of {found.n_tasks} tasks{by_name} (partial conjunction, error "
-        f"rate {alpha:g} under any dependence; by Fisher's combination for independent tasks at least "
-        f"{found.at_least_independent})."
-    )
-
-
 def _tasks(result: AggregateResult) -> Section | None:
     found = result.agreement
     if len(result.table.systems) < 2:
@@ -375,7 +175,7 @@ def _tasks(result: AggregateResult) -> Section | None:
         for pair in found.opposed[:10]:
             sentences.append(
                 f"Opposed: {pair.tasks[0]} and {pair.tasks[1]} (tau {pair.correlation:.2f} "
-                f"{_range(pair.ci, 2)}, {p_text(pair.p_opposed)})."
+                f"{range_text(pair.ci, 2)}, {p_text(pair.p_opposed)})."
             )
         if not found.opposed:
             sentences.append(
@@ -387,7 +187,7 @@ def _tasks(result: AggregateResult) -> Section | None:
         for pair in found.redundant[:10]:
             sentences.append(
                 f"Redundant: {pair.tasks[0]} and {pair.tasks[1]} order the systems alike (Spearman "
-                f"{pair.correlation:.3f} {_range(pair.ci, 2)} over {len(result.table.systems)} systems)."
+                f"{pair.correlation:.3f} {range_text(pair.ci, 2)} over {len(result.table.systems)} systems)."
             )
         if len(result.table.systems) < MIN_SYSTEMS:
             sentences.append(f"Fewer than {MIN_SYSTEMS} systems: no two tasks can be called redundant.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evidep.report.aggregate_sections import Grid, sections
+from evidep.report.aggregate_sections import sections
+from evidep.report.aggregate_words import Grid
 from evidep.report.escape import cell, one_line, prose
 from evidep.stats.aggregate.results import AggregateResult
 
