@@ -17,7 +17,7 @@ if "GRADIO_TEMP_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["GRADIO_TEMP_DIR"], ignore_errors=True)
 
 import gradio as gr
-from evidence_space import endpoints, limits, page, tab_audit
+from evidence_space import endpoints, limits, page, tab_audit, tab_leaderboard, tab_packet, tab_predictions
 from evidence_space.origins import WORLD, WORLD_NAMES
 
 TABS = ("audit", "predictions", "packet", "leaderboard", "api")
@@ -29,8 +29,17 @@ def build() -> gr.Blocks:
         title=page.TITLE, analytics_enabled=False, delete_cache=(limits.FILE_LIFETIME // 3, limits.FILE_LIFETIME)
     ) as demo:
         gr.Markdown(page.INTRO)
-        with gr.Tabs(elem_id="tabs") as tabs, gr.Tab("Audit a dataset", id="audit"):
-            audit = tab_audit.build()
+        with gr.Tabs(elem_id="tabs") as tabs:
+            with gr.Tab("Audit a dataset", id="audit"):
+                audit = tab_audit.build()
+            with gr.Tab("Audit your predictions", id="predictions"):
+                tab_predictions.build()
+            with gr.Tab("Read a packet", id="packet"):
+                tab_packet.build()
+            with gr.Tab("Fair leaderboard", id="leaderboard"):
+                tab_leaderboard.build()
+            with gr.Tab("For programs", id="api"):
+                gr.Markdown(page.PROGRAMS)
         gr.Markdown(limits.SUMMARY, elem_classes="ev-small")
 
         def arrive(request: gr.Request) -> dict[Any, Any]:

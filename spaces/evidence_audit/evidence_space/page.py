@@ -37,7 +37,7 @@ Links to an example: `?world=nq`, to a tab: `?tab=leaderboard`. On your own mach
 """
 
 CSS: Final = """
-.gradio-container {max-width: 1100px !important; margin: 0 auto !important;}
+.gradio-container {width: 100% !important; max-width: 1100px !important; min-width: 0; margin: 0 auto !important;}
 .ev-notice {border-left: 4px solid #2f8fd0; padding: .6em .9em; border-radius: 4px; background: rgba(47,143,208,.12);
   margin: .2em 0; overflow-wrap: anywhere;}
 .ev-error {border-color: #d0342c; background: rgba(208,52,44,.14);}
@@ -66,8 +66,8 @@ CSS: Final = """
 .ev-card table {display: block; overflow-x: auto;}
 :focus-visible {outline: 3px solid #2f8fd0 !important; outline-offset: 1px;}
 .js-plotly-plot text {fill: #1f1f1f !important;} .dark .js-plotly-plot text {fill: #ececec !important;}
+.js-plotly-plot .modebar {display: none;}
 .js-plotly-plot .hoverlayer text {fill: #ffffff !important;}
-.dark .js-plotly-plot .modebar-btn path {fill: #ccc !important;}
 @media (max-width: 640px) {.gradio-container {padding: 8px !important;} .ev-table {font-size: .85em;}}
 """
 
@@ -76,8 +76,17 @@ def theme() -> Any:
     """Gradio's default look in system fonts: nothing is fetched from elsewhere."""
     import gradio as gr
 
-    return gr.themes.Default(
+    default = gr.themes.Default(
         primary_hue="blue",
         font=("ui-sans-serif", "system-ui", "sans-serif"),
         font_mono=("ui-monospace", "Consolas", "monospace"),
+    )
+    # The default grey of hints and labels is too faint to be read by everybody.
+    return default.set(
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        block_label_text_color="*neutral_700",
+        block_label_text_color_dark="*neutral_200",
+        block_title_text_color="*neutral_800",
+        block_title_text_color_dark="*neutral_100",
     )

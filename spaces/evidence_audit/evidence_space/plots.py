@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 GREY: Final = "#8a8a8a"
+_ON_BOTH: Final = {"#12305e": "#3a78c2"}
+"""The package's darkest blue cannot be seen on a dark page."""
 RUNGS: Final = {
     "baseline": ("#8a8a8a", "cross"),
     "light": ("#56B4E9", "circle"),
@@ -48,7 +50,7 @@ def base_figure(height: int, **layout: Any) -> Figure:
         template="none",
         autosize=True,
         height=height,
-        margin={"l": 56, "r": 12, "t": 16, "b": 48},
+        margin={"l": 56, "r": 12, "t": 44, "b": 48},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"size": 12},
@@ -79,17 +81,20 @@ def diagnostic_map(packet: AuditPacket) -> Figure:
     right = max([1.2, high + 0.2, *((point.mpds_ci or (0, 0))[1] + 0.1 for point in points)])
     ends = [end for point in points for end in (*(point.effect_ci or ()), point.effect or 0.0)]
     top = max([*ends, *(mark.delta_evi for mark in LANDMARKS)]) * 1.12
-    bottom = min([-0.1 * top, *(end - 0.05 for end in ends)])
+    bottom = min([-0.14 * top, *(end - 0.05 for end in ends)])
     figure = base_figure(
         430,
         showlegend=False,
         xaxis=axis("MPDS", domain=[0, 0.78], range=[0, right]),
-        xaxis2=axis("", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["published", "here"]),
+        xaxis2=axis(
+            "MPDS unknown", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["published", "here"]
+        ),
         yaxis=axis("ΔEvi", range=[bottom, top]),
         shapes=_regions(margin, high, right, top),
         annotations=[
             _note("evidence-sensitive", 0.01, 0.99, "left", "top"),
-            _note("MPDS unknown", 0.905, 1.0, "center", "bottom"),
+            _note("latent coupling or question-dominant", 0.01, 0.0, "left", "bottom"),
+            _note("direct<br>coupling", 0.775, 0.0, "right", "bottom"),
         ],
     )  # fmt: skip
     _add_landmarks(figure)
@@ -180,12 +185,18 @@ def arms(packet: AuditPacket) -> Figure:
     readers = facts.readers(packet)
     bars = {reader["reader"]: arm_bars(packet, reader) for reader in readers}
     names = list(dict.fromkeys(bar.name for found in bars.values() for bar in found))
+    shown = list(names)
+    if len(readers) == 1:
+        values = {bar.name: number(bar.value) for bar in bars[readers[0]["reader"]]}
+        shown = [f"{name}  <b>{values[name]}</b>" for name in names]
     figure = base_figure(
         90 + 26 * len(names) * max(1, len(readers)),
         barmode="group",
         showlegend=len(readers) > 1,
         xaxis=axis("accuracy", range=[0, 1.08], fixedrange=True),
-        yaxis=axis("", autorange="reversed", categoryorder="array", categoryarray=names),
+        yaxis=axis(
+            "", autorange="reversed", categoryorder="array", categoryarray=names, tickvals=names, ticktext=shown
+        ),
         shapes=[vertical_line(packet["majority_rate"])],
     )
     for reader in readers:
@@ -196,15 +207,12 @@ def arms(packet: AuditPacket) -> Figure:
             x=[bar.value for bar in found],
             orientation="h",
             name=text(reader["reader"], 40),
-            marker={"color": colour if len(readers) > 1 else [bar.colour for bar in found]},
+            marker={"color": colour if len(readers) > 1 else [_ON_BOTH.get(bar.colour, bar.colour) for bar in found]},
             error_x={
                 "type": "data", "symmetric": False, "color": GREY, "thickness": 1.5, "width": 3,
                 "array": [0 if bar.ci is None else max(0, bar.ci[1] - bar.value) for bar in found],
                 "arrayminus": [0 if bar.ci is None else max(0, bar.value - bar.ci[0]) for bar in found],
             },
-            text=[number(bar.value) for bar in found],
-            textposition="inside",
-            insidetextanchor="start",
             hovertext=[f"{bar.name}: {number(bar.value)} {interval(bar.ci)}" for bar in found],
             hoverinfo="text",
         )  # fmt: skip

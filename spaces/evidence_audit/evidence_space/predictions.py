@@ -174,7 +174,8 @@ def _complete(source: Source, column: str, name: str) -> list[str]:
         empty = values.count("")
         raise DataError(
             f"{name}, row {values.index('')}: the column {one_line(column, 40)!r} is empty ({empty:,} of "
-            f"{len(values):,} rows): fill in an answer for every row; a missing answer needs a label of its own, such as none"
+            f"{len(values):,} rows): fill in an answer for every row; a missing answer needs "
+            "a label of its own, such as none"
         )
     return values
 
