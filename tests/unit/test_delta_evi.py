@@ -64,7 +64,7 @@ def test_golden_worlds(case: dict[str, Any]) -> None:
     sums = matrix_pair_sums(h, np.array(case["evidence_codes"]), np.array(case["strata"]))
     shuffled = h[np.arange(len(h)), donors]
     settings = {"groups": groups, "movable": np.array(expected["movable"]), "unchanged_rate": 0.0}
-    exact = delta_evi(np.diagonal(h), shuffled, donors, sums=sums, **settings)
+    exact = delta_evi(np.diagonal(h), shuffled, donors, sums=sums, strata=np.array(case["strata"]), **settings)
     drawn = delta_evi(np.diagonal(h), shuffled, donors, **settings)
     if "exact" not in expected:
         assert exact.verdict == drawn.verdict == "not_applicable"
@@ -72,12 +72,23 @@ def test_golden_worlds(case: dict[str, Any]) -> None:
     assert exact.exact == pytest.approx(number(expected["exact"]), abs=1e-15)
     assert exact.sd_permutation**2 == pytest.approx(number(expected["permutations"]["variance"]), abs=1e-15)
     assert math.isnan(drawn.exact)
-    for result, squared in ((exact, expected["squared_error"]), (drawn, expected["shuffles"]["squared_error"])):
+    moves, strata = np.array(expected["movable"]), np.array(case["strata"])
+    sizes = np.unique(groups[moves], return_counts=True)[1] / moves.sum()
+    # The influence's variance is from the independent script; the second-order part is 2 n S V sum of w_g^2 w_h^2.
+    pairs = sum(a**2 * b**2 for i, a in enumerate(sizes) for j, b in enumerate(sizes) if i != j) * moves.sum() * 2
+    for result, squared, extra in (
+        (
+            exact,
+            expected["squared_error"],
+            number(expected["permutations"]["variance"]) * len(np.unique(strata[moves])),
+        ),
+        (drawn, expected["shuffles"]["squared_error"], number(expected["shuffles"]["variance_population"])),
+    ):
         assert result.mean == pytest.approx(number(expected["shuffles"]["mean"]), abs=1e-15)
         assert result.accuracy_shuffled == pytest.approx(list(map(number, expected["shuffles"]["accuracy_shuffled"])))
         assert result.sd_population**2 == pytest.approx(number(expected["shuffles"]["variance_population"]), abs=1e-15)
         if result.n_groups >= 10:
-            assert result.standard_error**2 == pytest.approx(number(squared), abs=1e-15)
+            assert result.standard_error**2 == pytest.approx(number(squared) + extra * pairs, abs=1e-15)
         else:
             assert math.isnan(result.standard_error)
             assert "too few groups" in str(result.reason)
@@ -149,8 +160,9 @@ def test_by_hand() -> None:
     # 15/20 against 10/20 and 5/20: mean 3/4 - 3/8, population SD 1/8.
     assert (result.accuracy_full, result.accuracy_shuffled) == (0.75, (0.5, 0.25))
     assert (result.mean, result.sd_population) == (0.375, 0.125)
-    # D = 0, 1/2, 1, 0 five times: sum (D - 3/8)^2 = 5 * 11/16 = 55/16, SE^2 = 55/16 / 19 / 20.
-    assert result.standard_error == pytest.approx(math.sqrt(55 / 16 / 19 / 20))
+    # D = 0, 1/2, 1, 0 five times: sum (D - 3/8)^2 = 5 * 11/16 = 55/16, first order 55/16 / 19 / 20. Second order
+    # 2 * 20 * (1/8)^2 * (1/20^2 - 1/20^3).
+    assert result.standard_error == pytest.approx(math.sqrt(55 / 16 / 19 / 20 + 40 / 64 * (1 / 400 - 1 / 8000)))
     # Effective groups (sum u^2)^2 / sum u^4 with u^2 = 9/64, 1/64, 25/64, 9/64: 44^2 / (81 + 1 + 625 + 81) * 5 = 12.28.
     t = stats.t.ppf(0.975, 5 * 44**2 / 788)
     half = t * result.standard_error
@@ -187,7 +199,11 @@ def test_a_perfect_matcher_gives_exactly_one() -> None:
     sums = matrix_pair_sums(h, np.arange(30))
     result = delta_evi(np.diagonal(h), shuffled, donors, correct_uniform=shuffled, sums=sums, unchanged_rate=0.0)
     assert (result.mean, result.exact, result.p_value) == (1.0, 1.0, 1 / 20)
-    assert (result.ci.low, result.ci.high) == (1.0, 1.0)
+    # No first-order variance. Permutation variance 29 / (30^2 * 29) = 1/900; sum of w_g^2 w_h^2 over pairs 29/27000:
+    # SE^2 = 2 * 30 / 900 * 29 / 27000.
+    assert result.standard_error == pytest.approx(math.sqrt(2 * 30 / 900 * 29 / 27000))
+    assert result.ci.low == pytest.approx(1.0 - stats.t.ppf(0.975, 29) * result.standard_error)
+    assert result.ci.high == 1.0
     assert result.verdict == "sensitive"
 
 
@@ -236,15 +252,15 @@ def test_minimum_detectable_effect_is_found_with_the_stated_power() -> None:
     rng = np.random.default_rng(2)
     found, effects = 0, []
     for _ in range(400):
-        h, codes = world(rng, 150, 0.372)
+        h, codes = world(rng, 150, 0.41)
         shuffled, donors = shuffles(rng, h, 1)
         sums = matrix_pair_sums(h, codes)
         result = delta_evi(np.diagonal(h), shuffled, donors, groups=codes, sums=sums, **no_sign_flips(150))
         effects.append(result.minimum_detectable_effect)
         found += result.ci.low > 0
     power = found / 400
-    # The planted effect, Phi(0.372 / 1.5) - 1/2 = 0.098, is close to what the design says it finds in 80 % of samples.
-    assert np.median(effects) == pytest.approx(truth(0.372), rel=0.12)
+    # The planted effect, Phi(0.41 / 1.5) - 1/2 = 0.108, is close to what the design says it finds in 80 % of samples.
+    assert np.median(effects) == pytest.approx(truth(0.41), rel=0.12)
     assert 0.68 < power < 0.92
 
 

@@ -85,8 +85,8 @@ def cluster_error(influence: FloatArray, groups: IntArray | None = None, excess_
     Args:
         influence: [n] influence of each item on the estimate, times n; any constant may be added.
         groups: [n] integer group of each item, or None.
-        excess_variance: Known bias of the squared standard error, subtracted from it. The result is never below a tenth
-            of the uncorrected variance.
+        excess_variance: Known bias of the squared standard error, subtracted from it (negative where it is too small).
+            The result is never below a tenth of the uncorrected variance.
     """
     n = len(influence)
     numbered, n_groups = group_codes(groups, n)
@@ -100,6 +100,8 @@ def cluster_error(influence: FloatArray, groups: IntArray | None = None, excess_
     error = float(np.sqrt(max(variance - excess_variance, variance / 10)))
     if error < DEGENERATE:
         return ClusterError(0.0, float(n_groups - 1), n_groups, largest)
+    if not squares.any():
+        return ClusterError(error, float(n_groups - 1), n_groups, largest)
     effective = float(squares.sum()) ** 2 / float((squares**2).sum())
     skewness = float((sums**3).sum()) / float(squares.sum()) / n
     return ClusterError(error, max(1.0, min(n_groups - 1.0, effective)), n_groups, largest, skewness)
