@@ -201,6 +201,16 @@ def test_a_sample_of_the_items_is_declared_and_depends_on_the_seed_alone():
     assert any("40 of 100 train items fitted on" in note for note in fewer["data"]["notes"])
 
 
+def test_two_readers_of_one_name_are_refused_and_can_be_renamed():
+    rows = make_rows(80)
+    with pytest.raises(SettingError, match="two are called 'tfidf_lr'"):
+        evidep.audit(rows, roles={"query": "claim"}, readers=("tfidf_lr", "tfidf_lr:C=0.1"), ablations=())
+    packet = evidep.audit(
+        rows, roles={"query": "claim"}, readers=("tfidf_lr", "tfidf_lr:C=0.1,name=strict"), ablations=()
+    )
+    assert [row["reader"] for row in packet["readers"]] == ["tfidf_lr", "strict"]
+
+
 def test_baselines_stand_on_the_ladder_and_do_not_decide():
     world = planted_world("triviaqa", n_train=300, n_eval=200, seed=0)
     packet = evidep.audit(

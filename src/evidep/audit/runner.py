@@ -17,6 +17,7 @@ from evidep.data.conditions import arm_strata, empty_evidence, evidence_only, fu
 from evidep.data.near_miss import nearest_other_evidence
 from evidep.data.splits import stratified_group_folds
 from evidep.data.table import AuditData, aligned_codes
+from evidep.errors import SettingError
 from evidep.readers.crossfit import cross_fit
 from evidep.readers.protocol import Reader
 from evidep.readers.registry import make_reader
@@ -152,7 +153,9 @@ def run_audit(
     metadata = _metadata(data, folds)
     neighbours = nearest_other_evidence(table, NEAR_MISS_NEIGHBOURS, folds) if "near-miss" in shuffles else None
     context = RunContext(data, settings, shuffles, folds, neighbours, correct_majority, store, workdir)
-    jobs = [(spec, seed) for spec in settings.readers for seed in _seeds(spec, settings)]
+    infos = [make_reader(spec).info for spec in settings.readers]
+    _check_names([info.name for info in infos])
+    jobs = [(spec, seed) for spec, info in zip(settings.readers, infos, strict=True) for seed in _seeds(info, settings)]
     steps = Steps(progress, len(jobs) * (1 + len(shuffles) * (settings.k + 1) + 1 + len(settings.ablations)))
     readers = tuple(_run_reader(context, spec, seed, steps) for spec, seed in jobs)
     if metadata is not None:
@@ -375,8 +378,16 @@ def _ablation(
     return AblationResult(arm, how, correct, log_probability, ci)
 
 
-def _seeds(spec: str | Reader, settings: AuditSettings) -> range:
-    info = make_reader(spec).info
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingError(
+                f"readers: two are called {name!r}, so the packet could not tell them apart; "
+                f"name one of them otherwise ({name}:name=OTHER)"
+            )
+
+
+def _seeds(info: ReaderInfo, settings: AuditSettings) -> range:
     return range(settings.seed, settings.seed + (1 if info.strength == "baseline" else settings.reader_seeds))
 
 
