@@ -152,3 +152,17 @@ def spoken_world(n: int, seed: int, *, share: float = 0.5, fingerprint: str | No
         yes.tolist(),
         fingerprint=fingerprint or f"spoken-{n}-{seed}-{share}",
     )
+
+
+def audit_rows(n: int, seed: int) -> list[dict[str, str]]:
+    """The items of `spoken_world` as rows with queries of their own, as an audit takes them."""
+    data = spoken_world(n, seed)
+    return [
+        {
+            "id": f"{seed}-{i}",
+            "query": f"{data.queries[i]} {seed} {i}",
+            "evidence": str(data.evidence[i]),
+            "label": data.label_names[int(data.labels[i])],
+        }
+        for i in range(n)
+    ]

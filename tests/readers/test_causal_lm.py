@@ -144,14 +144,14 @@ def test_evidence_is_cut_and_the_query_kept(tmp_path):
     assert len(kept) > 20
     expected = direct(folder, prompt, [f" {name}" for name in NAMES])
     np.testing.assert_allclose(scores[0], expected, atol=1e-4)
-    assert "truncated: 100.0% of the pairs scored" in reader.notes
+    assert "evidence is cut in 100.0% of the items" in reader.notes
 
 
 def test_no_room_for_evidence(tmp_path):
     items = table(["the dog sleeps " * 40], ["red"], [0], NAMES)
     reader = CausalLMReader(model=str(language_model(tmp_path)), precision="fp32", max_length=120).fit(items, seed=0)
     with pytest.raises(ReaderError, match="no room for evidence after truncation"):
-        reader.scores(reader.encode(items), np.array([0]), np.array([0]))
+        reader.encode(items)
 
 
 @pytest.mark.parametrize(
@@ -189,4 +189,4 @@ def test_labels_and_window(tmp_path):
         reader.encode(table(["a"], ["b"], [0]))
     long = CausalLMReader(model=folder, precision="fp32", max_length=999).fit(data(), seed=0)
     with pytest.raises(ReaderError, match="max_length: the model holds at most 256 tokens, got 999"):
-        long.scores(long.encode(data()), np.array([0]), np.array([0]))
+        long.encode(data())

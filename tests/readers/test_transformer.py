@@ -389,7 +389,7 @@ def test_shuffles_that_truncation_undoes(tmp_path):
     assert reader.scores(encoded, rows, rows).shape == (12, 3)
     with pytest.raises(ReaderError, match="after truncation to max_length=10 all 12 swapped pairs equal"):
         reader.scores(encoded, rows, np.roll(rows, 1))
-    assert "truncated: 100.0% of the pairs scored" in reader.notes
+    assert "evidence is cut in 100.0% of the items" in reader.notes
 
 
 # ------------------------------------------------------------------------------------------------ real weights

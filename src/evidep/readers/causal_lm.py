@@ -100,7 +100,7 @@ class CausalLMReader:
         self.label_names: tuple[str, ...] | None = None
         self._words: tuple[str, ...] = ()
         self._loaded: _Loaded | None = None
-        self._cut = np.zeros(2, dtype=np.int64)
+        self._truncated = 0.0
 
     @property
     def info(self) -> ReaderInfo:
@@ -134,8 +134,8 @@ class CausalLMReader:
     def notes(self) -> tuple[str, ...]:
         """Remarks for reports."""
         found = [f"zero-shot, computed in {self.precision}", f"template {self.prompts.template!r}"]
-        if self._cut[1]:
-            found.append(f"truncated: {self._cut[0] / self._cut[1]:.1%} of the pairs scored")
+        if self._truncated:
+            found.append(f"evidence is cut in {self._truncated:.1%} of the items")
         return tuple(found)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,7 +166,14 @@ class CausalLMReader:
                 f"{list(table.label_names)}; build both tables with one label order"
             )
         queries, evidence = table.queries.compact(), table.evidence.compact()
-        return EncodedTexts(queries.texts.to_pylist(), queries.index, evidence.texts.to_pylist(), evidence.index)
+        encoded = EncodedTexts(queries.texts.to_pylist(), queries.index, evidence.texts.to_pylist(), evidence.index)
+        loaded = self._ready()
+        cut = 0
+        for start in range(0, len(table), CHUNK):
+            part = slice(start, start + CHUNK)
+            cut += self._prompt_ids(loaded, encoded, queries.index[part], evidence.index[part])[1]
+        self._truncated = cut / max(len(table), 1)
+        return encoded
 
     def scores(self, encoded: EncodedTexts, rows: IntArray, donors: IntArray) -> FloatArray:
         """Log-likelihoods [len(rows), C] of the labels' verbalisers, in nats; each distinct pair is scored once.
@@ -176,8 +183,7 @@ class CausalLMReader:
         """
         if self.label_names is None:
             raise ReaderError(f"reader {self.info.name} knows no labels yet; call fit(train, seed=...) first")
-        if self._loaded is None:
-            self._loaded = self._load()
+        loaded = self._ready()
         rows, donors = np.asarray(rows, dtype=np.int64), np.asarray(donors, dtype=np.int64)
         query = np.where(rows < 0, NULL, _at(encoded.query_index, rows))
         evidence = np.where(donors < 0, donors, _at(encoded.evidence_index, donors))
@@ -185,10 +191,17 @@ class CausalLMReader:
         scores = np.empty((len(pairs.query), len(self.label_names)))
         for start in range(0, len(scores), CHUNK):
             part = slice(start, start + CHUNK)
-            scores[part] = self._chunk(self._loaded, encoded, pairs.query[part], pairs.evidence[part])
+            scores[part] = self._chunk(loaded, encoded, pairs.query[part], pairs.evidence[part])
         return scores[pairs.of]
 
-    def _chunk(self, loaded: _Loaded, encoded: EncodedTexts, query: IntArray, evidence: IntArray) -> FloatArray:
+    def _ready(self) -> _Loaded:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _prompt_ids(
+        self, loaded: _Loaded, encoded: EncodedTexts, query: IntArray, evidence: IntArray
+    ) -> tuple[list[list[int]], int]:
         texts = [
             (
                 None if q == NULL else encoded.queries[q],
@@ -197,8 +210,10 @@ class CausalLMReader:
             for q, e in zip(query.tolist(), evidence.tolist(), strict=True)
         ]
         room = loaded.max_length - max(map(len, loaded.label_ids))
-        ids, cut = self.prompts.token_ids(loaded.tokenizer, texts, self._words, loaded.first, room)
-        self._cut += (cut, len(texts))
+        return self.prompts.token_ids(loaded.tokenizer, texts, self._words, loaded.first, room)
+
+    def _chunk(self, loaded: _Loaded, encoded: EncodedTexts, query: IntArray, evidence: IntArray) -> FloatArray:
+        ids, _ = self._prompt_ids(loaded, encoded, query, evidence)
         # The longest verbaliser belongs to the input, but for its last token, which is only predicted.
         lengths = np.array([len(i) for i in ids], dtype=np.int64) + max(map(len, loaded.label_ids)) - 1
         budget = self._asked_budget or (2048 if device_type() == "cpu" else 16384)

@@ -49,6 +49,8 @@ VERSION: Final = 1
 METADATA: Final = "evidep_reader.json"
 TOKEN_BUDGETS: Final = {"cpu": 2048}
 GPU_TOKENS: Final = 65536
+FEW: Final = 10
+"""Fewer swapped pairs than this may all be equal by chance."""
 PAIRS_PER_CALL: Final = {"cpu": 20_000}
 GPU_PAIRS: Final = 500_000
 
@@ -116,7 +118,7 @@ class TransformerReader:
         self._tokenizer: Any = None
         self._scorer: PairScorer | None = None
         self._precision: str | None = None
-        self._cut, self._compared, self._same = np.zeros(2, dtype=np.int64), 0, 0
+        self._truncated = 0.0
 
     @property
     def info(self) -> ReaderInfo:
@@ -172,10 +174,8 @@ class TransformerReader:
                 found.append(f"no early stopping: {report.note}")
             if report.collapsed:
                 found.append("collapsed: one label for every item checked")
-        if self._cut[1]:
-            found.append(f"truncated: {self._cut[0] / self._cut[1]:.1%} of the pairs scored")
-        if self._same:
-            found.append(f"{self._same / self._compared:.1%} of the swapped pairs are unchanged after truncation")
+        if self._truncated:
+            found.append(f"evidence is cut in {self._truncated:.1%} of the items")
         return tuple(found)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -237,7 +237,8 @@ class TransformerReader:
         """Tokenise each distinct text of the table once.
 
         Raises:
-            ReaderError: The reader is not fitted, or for other labels than the table's.
+            ReaderError: The reader is not fitted, or for other labels than the table's, or a query leaves no room for
+                its evidence.
         """
         if self.label_names is None:
             raise ReaderError(f"reader {self.info.name} is not fitted; call fit(train, seed=...) or load(folder) first")
@@ -246,7 +247,10 @@ class TransformerReader:
                 f"reader {self.info.name} was fitted for labels {list(self.label_names)}, the table has "
                 f"{list(table.label_names)}; build both tables with one label order"
             )
-        return encode_pairs(self._tokenizer, table, self._window())
+        encoded = encode_pairs(self._tokenizer, table, self._window())
+        everyone = np.arange(len(table))
+        self._truncated = float((pair_lengths(encoded, *encoded.texts(everyone, everyone))[2] > 0).mean())
+        return encoded
 
     def scores(self, encoded: EncodedPairs, rows: IntArray, donors: IntArray) -> FloatArray:
         """Logits [len(rows), C]: each distinct pair is scored once, on this or on many processes.
@@ -258,7 +262,7 @@ class TransformerReader:
             raise ReaderError(f"reader {self.info.name} is not fitted; call fit(train, seed=...) or load(folder) first")
         rows, donors = np.asarray(rows, dtype=np.int64), np.asarray(donors, dtype=np.int64)
         query, evidence = encoded.texts(rows, donors)
-        self._count(encoded, rows, donors, query, evidence)
+        _check_shuffled(encoded, rows, donors, evidence)
         pairs = unique_pairs(query, evidence)
         if self._scorer is None:
             accelerator = make_accelerator(self.precision)
@@ -300,20 +304,6 @@ class TransformerReader:
         reader.base_model = values["base_model"]
         reader._read(Path(folder), None)
         return reader
-
-    def _count(
-        self, encoded: EncodedPairs, rows: IntArray, donors: IntArray, query: IntArray, evidence: IntArray
-    ) -> None:
-        self._cut += ((pair_lengths(encoded, query, evidence)[2] > 0).sum(), len(rows))
-        true = np.where(rows >= 0, encoded.evidence_index[np.maximum(rows, 0)], NULL)
-        swapped = np.flatnonzero((rows >= 0) & (donors >= 0) & (true >= 0) & (evidence >= 0) & (evidence != true))
-        same = int(same_input(encoded, rows[swapped], donors[swapped]).sum())
-        if same == len(swapped) >= 10:
-            raise ReaderError(
-                f"after truncation to max_length={encoded.max_length} all {same} swapped pairs equal the pairs with "
-                "the true evidence, so the shuffle tests nothing; raise max_length"
-            )
-        self._compared, self._same = self._compared + len(swapped), self._same + same
 
     def _score_rows(self, model: Any, accelerator: Any, encoded: EncodedPairs, rows: IntArray) -> FloatArray:
         scorer = PairScorer(model, accelerator, self.precision, self.token_budget, self._typed)
@@ -406,6 +396,16 @@ class TransformerReader:
         self._columns = np.array(values["columns"], dtype=np.int64)
         self.report = None if values["report"] is None else FitReport.from_dict(values["report"])
         self._scorer = None
+
+
+def _check_shuffled(encoded: EncodedPairs, rows: IntArray, donors: IntArray, evidence: IntArray) -> None:
+    true = np.where(rows >= 0, encoded.evidence_index[np.maximum(rows, 0)], NULL)
+    swapped = np.flatnonzero((rows >= 0) & (donors >= 0) & (true >= 0) & (evidence >= 0) & (evidence != true))
+    if len(swapped) >= FEW and same_input(encoded, rows[swapped], donors[swapped]).all():
+        raise ReaderError(
+            f"after truncation to max_length={encoded.max_length} all {len(swapped)} swapped pairs equal the pairs "
+            "with the true evidence, so the shuffle tests nothing; raise max_length"
+        )
 
 
 def match_labels(
