@@ -141,3 +141,23 @@ def test_the_promised_number_settles_it_with_the_promised_power():
 def test_bad_settings_are_named(call, words):
     with pytest.raises(SettingError, match=words):
         call()
+
+
+def test_interval_is_not_narrower_than_what_the_clusters_may_have_missed():
+    # 1 - 0.05^(1/50) = 0.0582 > t SE = 0.00166; with 400 clusters 0.00746.
+    few = tost(0.0, 0.001, 40, 0.02, clusters=50)
+    assert (few.ci.low, few.ci.high) == pytest.approx((0.05 ** (1 / 50) - 1, 1 - 0.05 ** (1 / 50)))
+    assert not few.equivalent
+    assert few.p_value == pytest.approx(0.98**50)
+    many = tost(0.0, 0.001, 40, 0.02, clusters=400)
+    assert many.equivalent
+    assert many.ci.high == pytest.approx(1 - 0.05 ** (1 / 400))
+
+
+def test_room_for_skewness_moves_the_ends_out():
+    plain, moved = tost(0.005, 0.005, 100, 0.02), tost(0.005, 0.005, 100, 0.02, room=(0.0, 0.01))
+    assert moved.ci.low == plain.ci.low
+    assert moved.ci.high == pytest.approx(plain.ci.high + 0.01)
+    assert (plain.equivalent, moved.equivalent) == (True, False)
+    # The upper margin is 0.015 - 0.01 away, one standard error.
+    assert moved.p_value == pytest.approx(stats.t.sf(1.0, 100))

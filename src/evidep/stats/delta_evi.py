@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, check_margin, codes, group_codes
@@ -22,6 +22,7 @@ from evidep.stats.resampling import (
     cluster_weights,
     hull,
     t_interval,
+    unseen_share,
     without_largest,
 )
 from evidep.types import BoolArray, DeltaEvi, FloatArray, IntArray, Interval
@@ -288,6 +289,8 @@ def _judge(
         )
     if error.standard_error > 0.0:
         detectable = minimum_detectable_effect(error.standard_error, alpha, 0.8, error.degrees_of_freedom)
+        least = unseen_share(1.0 - alpha, error.n_groups) + float(ndtri(0.8)) * error.standard_error
+        detectable = max(detectable, least)
         result = replace(result, minimum_detectable_effect=detectable)
     if equivalent:
         return replace(result, verdict="equivalent", negligible=result.ci.low > 0.0 or result.ci.high < 0.0)
@@ -305,7 +308,7 @@ def _equivalence(estimate: float, error: ClusterError, margin: float, alpha: flo
     if error.degrees_of_freedom >= 1:
         t = min(t, float(stdtrit(error.degrees_of_freedom, 1.0 - alpha)))
     room = error.room_for_skewness(t)
-    return tost(estimate, error.standard_error, error.degrees_of_freedom, margin, alpha, room)
+    return tost(estimate, error.standard_error, error.degrees_of_freedom, margin, alpha, room, error.n_groups)
 
 
 def _items_without_variance(result: DeltaEvi, estimate: float, alpha: float, margin: float) -> int | None:

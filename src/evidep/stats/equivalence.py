@@ -36,6 +36,7 @@ def tost(
     margin: float,
     alpha: float = 0.05,
     room: tuple[float, float] = (0.0, 0.0),
+    clusters: int | None = None,
 ) -> Tost:
     """Equivalence to zero within a margin (Schuirmann 1987), decided by inclusion of the 1 - 2 alpha interval.
 
@@ -51,6 +52,8 @@ def tost(
         margin: Largest difference that counts as none, declared before the run.
         alpha: Error rate of each of the two tests, below 0.5.
         room: By how much the ends of the interval move out (down, up), both at least 0, where the estimate is skewed.
+        clusters: Number of clusters. Where given, the interval is nowhere narrower than the zero-event bound on that
+            many clusters: what none of them has shown may still be there.
 
     Returns:
         Never equivalent, with nan values and the reason, where an input is nan or df is below 1.
@@ -67,17 +70,21 @@ def tost(
         return Tost(False, math.nan, Interval(math.nan, math.nan, level, reason), reason)
     inside = margin - abs(estimate)
     if standard_error == 0.0:
-        clusters = df + 1.0
-        half_width = -math.expm1(math.log(alpha) / clusters)
-        p_value = 1.0 if inside <= 0 else math.exp(clusters * math.log1p(-inside))
+        half_width = -math.expm1(math.log(alpha) / (df + 1.0))
+        p_value = 1.0 if inside <= 0 else math.exp((df + 1.0) * math.log1p(-inside))
         reason = "zero variance: the interval is the zero-event bound on clusters that could still deviate"
         ci = Interval(estimate - half_width, estimate + half_width, level, reason)
         return Tost(half_width < inside, p_value, ci, reason)
     half_width = _t_quantile(1.0 - alpha, df) * standard_error
     down, up = room
-    ci = Interval(estimate - half_width - down, estimate + half_width + up, level)
+    unseen = 0.0 if clusters is None else -math.expm1(math.log(alpha) / clusters)
+    low, high = max(half_width + down, unseen), max(half_width + up, unseen)
     nearest = min(margin + estimate - down, margin - estimate - up)
-    return Tost(half_width < nearest, _t_upper_tail(nearest / standard_error, df), ci)
+    p_value = _t_upper_tail(nearest / standard_error, df)
+    if clusters is not None:
+        p_value = max(p_value, 1.0 if inside <= 0 else math.exp(clusters * math.log1p(-inside)))
+    equivalent = low < margin + estimate and high < margin - estimate
+    return Tost(equivalent, p_value, Interval(estimate - low, estimate + high, level))
 
 
 def minimum_detectable_effect(
