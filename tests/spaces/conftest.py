@@ -31,19 +31,25 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def space_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def space_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of the Space's process: nothing but its file store may stay there."""
+    return tmp_path_factory.mktemp("space-tmp")
+
+
+@pytest.fixture(scope="session")
+def space_url(space_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The Space, served by the same command as `make space`."""
     pytest.importorskip("gradio", reason="the Space needs gradio: pip install 'evidep[space]'")
     port = free_port()
-    files = tmp_path_factory.mktemp("space-files")
     log = (tmp_path_factory.mktemp("space-log") / "server.log").open("w+")
-    environment = os.environ | {
+    environment = {key: value for key, value in os.environ.items() if key != "GRADIO_TEMP_DIR"} | {
         "GRADIO_SERVER_PORT": str(port),
         "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_TEMP_DIR": str(files),
+        "TMPDIR": str(space_folder),
         "GRADIO_ANALYTICS_ENABLED": "False",
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
+        "EVIDEP_SPACE_WORLD_ROWS": "200",
     }
     server = subprocess.Popen([sys.executable, str(SPACE / "app.py")], env=environment, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
@@ -66,6 +72,7 @@ def space_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             server.kill()
         log.close()
+    assert list(space_folder.glob("evidep-space-*")) == []  # uploads and results go with the process
 
 
 @pytest.fixture(scope="session")

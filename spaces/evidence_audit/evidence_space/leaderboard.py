@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import importlib.util
-import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evidence_space import limits
-from evidence_space.markup import image, text
+from evidence_space.markup import image, page_words, text
 from evidence_space.uploads import shown_name, text_file
 from evidep.errors import DataError, EvidepError, SettingError
 from evidep.report.escape import one_line
@@ -28,7 +27,6 @@ ALTERNATIVES: Final = {
     "score_profiles": "Score profiles: share of runs above each threshold",
 }
 DRAWS: Final = 2000
-_OPTION: Final = re.compile(r"\s*\(?--[\w-]+[^;,.)]*\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,9 @@ def from_file(path: str | Path | None, direction: str, metric: str = "") -> Boar
         try:
             table = read_scores(plain, tasks=declared, missing="rank")
         except EvidepError as error:
-            raise DataError(_page_words(str(error).replace(str(plain), name))) from error
+            words = page_words(str(error).replace(str(plain), name))
+            hint = " (choose the direction, or name the metric, above)" if "direction" in words else ""
+            raise DataError(words + hint) from error
     return board(table)
 
 
@@ -109,13 +109,6 @@ def _declared(direction: str, metric: str) -> dict[str, Any] | None:
     if metric.strip():
         declared["metric"] = one_line(metric, 60)
     return {"*": declared} if declared else None
-
-
-def _page_words(message: str) -> str:
-    """An error of the command line in the page's words."""
-    return _OPTION.sub("", message) + (
-        " (choose the direction, or name the metric, above)" if "direction" in message or "metric" in message else ""
-    )
 
 
 def _verdict(result: AggregateResult) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from evidep.report.escape import markup, one_line
+
+_IN_BRACKETS: Final = re.compile(r"\s*\((--|in Python )[^)]*\)")
+_OPTION: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*)( [A-Z][A-Z_]+)?")
 
 
 def text(value: object, limit: int | None = None) -> str:
@@ -12,10 +17,16 @@ def text(value: object, limit: int | None = None) -> str:
     return markup(one_line(value, limit)).replace("$", "&#36;").replace("{", "&#123;").replace("}", "&#125;")
 
 
+def page_words(message: str) -> str:
+    """A sentence of the package in the page's words: options of the command line have no place here."""
+    message = _IN_BRACKETS.sub("", message)
+    return _OPTION.sub(r"the setting \1", message)
+
+
 def notice(message: str, *, kind: str = "note") -> str:
     """A sentence in a box: kind is note, error or done. Errors are announced at once by screen readers."""
     role = "alert" if kind == "error" else "status"
-    return f'<div class="ev-notice ev-{kind}" role="{role}">{text(message)}</div>'
+    return f'<div class="ev-notice ev-{kind}" role="{role}">{text(page_words(message))}</div>'
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], numeric: Iterable[int] = ()) -> str:
@@ -38,7 +49,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], 
 
 def bullets(heading: str, sentences: Iterable[object]) -> str:
     """A heading and a list, or nothing where there are no sentences."""
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{text(page_words(str(sentence)))}</li>" for sentence in sentences)
     return f"<h3>{text(heading)}</h3><ul>{items}</ul>" if items else ""
 
 

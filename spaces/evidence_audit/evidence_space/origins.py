@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from evidep.types import ColumnRoles
 
 FILE, HUB, WORLD = "A file of mine", "A Hub dataset", "A planted example"
 ORIGINS: Final = (WORLD, FILE, HUB)
-WORLD_ROWS: Final = 200
+WORLD_ROWS: Final = int(os.environ.get("EVIDEP_SPACE_WORLD_ROWS", "2500"))
+"""Items of a planted example: enough for a near-zero effect to be told from a small one."""
 WORLD_NAMES: Final = {
     "triviaqa": "the answer stands in the evidence (paper: synthetic TriviaQA)",
     "nq": "metadata give every label away (paper: synthetic NQ)",

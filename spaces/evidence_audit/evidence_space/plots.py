@@ -50,11 +50,11 @@ def base_figure(height: int, **layout: Any) -> Figure:
         template="none",
         autosize=True,
         height=height,
-        margin={"l": 56, "r": 12, "t": 44, "b": 48},
+        margin={"l": 56, "r": 12, "t": 44, "b": 56},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"size": 12},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.01, "x": 0},
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
         hoverlabel={"align": "left"},
         dragmode=False,
         **layout,
@@ -81,19 +81,19 @@ def diagnostic_map(packet: AuditPacket) -> Figure:
     right = max([1.2, high + 0.2, *((point.mpds_ci or (0, 0))[1] + 0.1 for point in points)])
     ends = [end for point in points for end in (*(point.effect_ci or ()), point.effect or 0.0)]
     top = max([*ends, *(mark.delta_evi for mark in LANDMARKS)]) * 1.12
-    bottom = min([-0.14 * top, *(end - 0.05 for end in ends)])
+    bottom = min([-0.17 * top, *(end - 0.05 for end in ends)])
     figure = base_figure(
         430,
         showlegend=False,
         xaxis=axis("MPDS", domain=[0, 0.78], range=[0, right]),
         xaxis2=axis(
-            "MPDS unknown", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["published", "here"]
+            "no MPDS", domain=[0.81, 1], range=[-0.6, 1.6], tickvals=[0, 1], ticktext=["paper", "here"]
         ),
         yaxis=axis("ΔEvi", range=[bottom, top]),
         shapes=_regions(margin, high, right, top),
         annotations=[
             _note("evidence-sensitive", 0.01, 0.99, "left", "top"),
-            _note("latent coupling or question-dominant", 0.01, 0.0, "left", "bottom"),
+            _note("latent coupling or<br>question-dominant", 0.01, 0.0, "left", "bottom"),
             _note("direct<br>coupling", 0.775, 0.0, "right", "bottom"),
         ],
     )  # fmt: skip

@@ -43,7 +43,7 @@ def build() -> dict[str, Any]:
             elem_id="world",
         )
     with gr.Group(visible=False) as file_box:
-        file = gr.File(label="csv, tsv, json, jsonl or parquet (text kinds also .gz)", elem_id="upload", height=130)
+        file = gr.File(label="csv, tsv, json, jsonl or parquet (text kinds also .gz)", elem_id="upload", height=150)
     with gr.Group(visible=False) as hub_box, gr.Row():
         hub_id = gr.Textbox(label="Dataset id", placeholder="owner/name", elem_id="hub-id")
         config = gr.Textbox(label="Configuration", placeholder="none", elem_id="hub-config")

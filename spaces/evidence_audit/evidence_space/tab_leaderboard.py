@@ -28,7 +28,7 @@ def build() -> None:
         "wide table with one row per system works too). You get all ways to aggregate side by side, with intervals, "
         "and what each hides: no winner is named where tasks conflict."
     )
-    file = gr.File(label="csv, tsv, json, jsonl or parquet", height=130, elem_id="scores-upload")
+    file = gr.File(label="csv, tsv, json, jsonl or parquet", height=150, elem_id="scores-upload")
     with gr.Row():
         direction = gr.Radio(
             list(leaderboard.DIRECTIONS), value="higher is better", label="Direction", elem_id="scores-direction"

@@ -19,8 +19,8 @@ def build() -> None:
         "one beside it to see what changed by more than noise."
     )
     with gr.Row():
-        new = gr.File(label="Packet", height=130, elem_id="packet-new")
-        old = gr.File(label="Earlier packet, to compare with (optional)", height=130, elem_id="packet-old")
+        new = gr.File(label="Packet", height=150, elem_id="packet-new")
+        old = gr.File(label="Earlier packet, to compare with (optional)", height=150, elem_id="packet-old")
     status = gr.HTML(notice("No packet yet."), elem_id="packet-status")
     with gr.Column(visible=False, elem_id="packet-result") as result:
         verdict = gr.HTML(elem_id="packet-verdict")

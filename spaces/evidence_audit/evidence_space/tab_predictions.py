@@ -32,7 +32,7 @@ def build() -> None:
                 [NO_WORLD, *WORLD_NAMES], value=NO_WORLD, label="Items from", info="a planted example, or your file",
                 elem_id="template-world",
             )  # fmt: skip
-            file = gr.File(label="csv, tsv, json, jsonl or parquet", height=110, elem_id="template-upload")
+            file = gr.File(label="csv, tsv, json, jsonl or parquet", height=150, elem_id="template-upload")
         with gr.Row():
             query = gr.Dropdown([], label="Query column", elem_id="template-query")
             evidence = gr.Dropdown([], label="Evidence column", elem_id="template-evidence")
@@ -49,7 +49,7 @@ def build() -> None:
     with gr.Accordion("2. Upload the filled template", open=True):
         filled = gr.File(
             label="with the columns label, prediction, prediction_1 to prediction_K",
-            height=130,
+            height=150,
             elem_id="filled-upload",
         )
         with gr.Row():
