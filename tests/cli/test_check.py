@@ -15,7 +15,7 @@ import evidep
 
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory):
-    """One benchmark whose evidence tells the label, audited as it is and after half of the evidence was emptied of meaning."""
+    """A benchmark whose evidence tells the label, audited as it is and after half of its evidence lost all meaning."""
     folder = tmp_path_factory.mktemp("audits")
     rows = [row | {"id": f"q{number}"} for number, row in enumerate(make_rows(160))]
     write_jsonl(folder / "before.jsonl", rows)
