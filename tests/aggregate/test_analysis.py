@@ -75,6 +75,19 @@ def test_right_wrong_cells_get_wilsons_interval(sampled_table):
     assert wilson(0, 10, 0.95)[1] == pytest.approx(1 - ci.low)
 
 
+def test_seed_cells_have_about_students_interval(sampled_table):
+    from scipy import stats
+
+    cube = np.random.default_rng(3).normal(0.6, 0.05, (1, 10, 1))
+    table = sampled_table([cube, cube], "seeds")
+    low, high = stats.t.interval(0.95, 9, cube.mean(), stats.sem(cube.ravel()))
+    ci = analyse(table, Settings(n_draws=10_000)).cells[0][0].ci
+    assert (ci.low, ci.high) == (pytest.approx(low, abs=0.008), pytest.approx(high, abs=0.008))
+    # Where the replicates resample tasks, the cell's own t interval stands.
+    ci = analyse(table, Settings(n_draws=300, resample="tasks")).cells[0][0].ci
+    assert (ci.low, ci.high) == (pytest.approx(low), pytest.approx(high))
+
+
 def test_wilson_is_statsmodels():
     from statsmodels.stats.proportion import proportion_confint
 
