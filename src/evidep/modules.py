@@ -34,7 +34,7 @@ def metric_path(name: str) -> str:
 
 
 def modules_cache() -> Path:
-    """evaluate's modules cache: HF_MODULES_CACHE, else HF_HOME/modules, else under the user's cache folder."""
+    """Evaluate's modules cache: HF_MODULES_CACHE, else HF_HOME/modules, else under the user's cache folder."""
     cache_home = os.environ.get("XDG_CACHE_HOME", "~/.cache")
     hf_home = Path(os.environ.get("HF_HOME", str(Path(cache_home) / "huggingface"))).expanduser()
     return Path(os.environ.get("HF_MODULES_CACHE", str(hf_home / "modules"))).expanduser()

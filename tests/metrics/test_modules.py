@@ -50,11 +50,11 @@ def test_sd_is_the_population_sd_over_shuffles():
 
 
 def test_three_verdicts():
-    verdict = (
-        lambda p, s: load("delta_evi").compute(  # noqa: E731
-            predictions=p, references=MANY[: len(p)], shuffled_predictions=s
-        )["verdict"]
-    )
+    def verdict(predictions, shuffled):
+        references = MANY[: len(predictions)]
+        module = load("delta_evi")
+        return module.compute(predictions=predictions, references=references, shuffled_predictions=shuffled)["verdict"]
+
     assert verdict(MANY, ALWAYS) == "equivalent"
     assert verdict(MANY, NEVER) == "sensitive"
     assert verdict([0, 1] * 6, [[0, 1] * 5 + [1, 0]] * 20) == "inconclusive"
