@@ -275,3 +275,17 @@ def test_the_users_client_keeps_its_own_time_limit(standin, claims):
     before = get_session().timeout
     push(timeout=7.0)
     assert get_session().timeout == before
+
+
+def test_an_audit_writes_the_token_nowhere(monkeypatch, tmp_path, caplog):
+    from support import make_rows
+
+    import evidep
+
+    monkeypatch.setenv("HF_TOKEN", WRITER)
+    caplog.set_level(logging.DEBUG)
+    evidep.audit(make_rows(60), ablations=(), shuffles=("global",), out=tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    assert not any(WRITER.encode() in path.read_bytes() for path in files)
+    assert holds_no_token(caplog.text)

@@ -113,6 +113,15 @@ def test_every_module_is_ready_to_be_published(name):
     assert not any("__pycache__" in path for path in publication.files)
 
 
+def test_every_space_is_ready_to_be_published():
+    folders = [path.parent for path in (ROOT / "spaces").glob("*/README.md")]
+    assert folders
+    for folder in folders:
+        publication = space(folder, "org")
+        assert "app.py" in publication.files
+        assert publication.sdk == "gradio"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

@@ -19,8 +19,9 @@ _AT_REVISION: Final = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 
 
 def settings_of(packet: AuditPacket) -> dict[str, Any]:
-    """The keyword arguments of `evidep.audit` that a packet was made with, data and train data left out.
+    """The keyword arguments of `evidep.audit` that a packet's numbers were made with, data and train data left out.
 
+    Left out too are screens that change no number that is compared (controls, diagnostics, automatic metadata).
     Readers that were objects of the caller's own come back as their names and need to be registered.
     """
     settings, data = packet["settings"], packet["data"]
@@ -36,6 +37,7 @@ def settings_of(packet: AuditPacket) -> dict[str, Any]:
         "alpha": settings["alpha"],
         "mpds_high": settings["mpds_high"],
         "ablations": tuple(settings.get("ablations", ())),
+        **({"n_folds": settings["n_folds"]} if settings.get("n_folds") else {}),
         "split": (report.get("evaluation") or {}).get("name"),
         "train_split": (report.get("train") or {}).get("name") if data["train_rows"] else "none",
     }
