@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "evidep"
-RANK = {"stats": 0, "data": 1, "readers": 2, "audit": 3, "report": 4, "hub": 4, "cli": 5}
+RANK = {"stats": 0, "data": 1, "readers": 2, "audit": 3, "report": 4, "hub": 5, "cli": 6}
 """A room may import rooms of a lower rank, and itself. Files at the top (types, errors, ...) may be imported by all."""
 ALLOWED_UP = {
     # print(packet) shows the summary, and the metadata reader wraps a statistic: both import inside a function.
