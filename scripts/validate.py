@@ -29,7 +29,7 @@ RATIOS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 
 def measure(scale: float, seed: int) -> dict[str, Any]:
     """All parts that need no reader fit."""
-    found: dict[str, Any] = {"seed": seed}
+    found: dict[str, Any] = {"seed": seed, "scale": scale}
     kinds = {"null": checks.null_designs, "margin": checks.margin_designs, "effect": checks.effect_designs}
     for kind, designs in kinds.items():
         rows = []
