@@ -14,7 +14,7 @@ from evidence_space.origins import guess_roles, preview, world_origin
 from evidence_space.runs import OutOfTime, Run, Stopped, Visitors
 
 from evidep.audit.packet import AuditPacket
-from evidep.audit.runner import AuditResults
+from evidep.audit.results import AuditResults
 from evidep.errors import SettingError
 from evidep.report.landmarks import LANDMARKS
 

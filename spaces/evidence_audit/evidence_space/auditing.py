@@ -12,7 +12,8 @@ from evidep.audit.assemble import assemble
 from evidep.audit.demo import strong_readers_available
 from evidep.audit.packet import AuditPacket
 from evidep.audit.plan import SHUFFLES, AuditSettings
-from evidep.audit.runner import AuditResults, run_audit
+from evidep.audit.results import AuditResults
+from evidep.audit.runner import run_audit
 from evidep.data.loading import load_audit_data
 from evidep.errors import DataError, SettingError
 from evidep.report.escape import one_line

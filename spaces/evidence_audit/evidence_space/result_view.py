@@ -10,7 +10,7 @@ import numpy as np
 
 from evidence_space.markup import bullets, table, text
 from evidep.audit.packet import AuditPacket
-from evidep.audit.runner import AuditResults
+from evidep.audit.results import AuditResults
 from evidep.report import facts, words
 from evidep.report.change import would_change
 from evidep.report.data_facts import data_facts

@@ -15,7 +15,8 @@ from evidep.readers.protocol import Reader
 from evidep.types import ColumnRoles
 
 if TYPE_CHECKING:
-    from evidep.audit.runner import AuditResults, Progress
+    from evidep.audit.results import AuditResults
+    from evidep.audit.runner import Progress
 
 RUN_FILE: Final = "run.json"
 

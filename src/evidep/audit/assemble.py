@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evidep.audit.diagnosis import contrasts, denominator, diagnose_results, key
 from evidep.audit.packet import SCHEMA_VERSION, AuditPacket, plain
-from evidep.audit.runner import AblationResult, ArmResult, AuditResults, ReaderResult
+from evidep.audit.results import AblationResult, ArmResult, AuditResults, ReaderResult
 from evidep.stats.calibration import seed_spread
 from evidep.stats.multiplicity import holm
 from evidep.stats.region_evidence import value_of

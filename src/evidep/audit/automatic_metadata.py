@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from evidep.audit.runner import ReaderResult, RunContext
+from evidep.audit.results import ReaderResult
+from evidep.audit.runner import RunContext
 from evidep.data.auto_metadata import FeatureTable, derive_features
 from evidep.stats.accuracy import accuracy_interval, wilson_interval
 from evidep.types import BoolArray, FloatArray, IntArray

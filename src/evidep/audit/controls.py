@@ -16,7 +16,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from evidep.audit.runner import ArmResult, RunContext, Steps, majority_baseline, run_arm
+from evidep.audit.results import ArmResult
+from evidep.audit.runner import RunContext, Steps, majority_baseline, run_arm
 from evidep.data.conditions import arm_strata, full
 from evidep.readers.registry import make_reader
 from evidep.stats.calibration import reader_works

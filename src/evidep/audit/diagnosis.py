@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from evidep.audit.runner import AuditResults, ReaderResult
+from evidep.audit.results import AuditResults, ReaderResult
 from evidep.stats.calibration import reader_contrast
 from evidep.stats.paired import paired_difference
 from evidep.stats.region_evidence import AblationEvidence, AuditEvidence, ContrastEvidence, ReaderEvidence
