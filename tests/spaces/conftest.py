@@ -54,7 +54,7 @@ def space_url(space_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     server = subprocess.Popen([sys.executable, str(SPACE / "app.py")], env=environment, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while True:
             try:
                 urllib.request.urlopen(url, timeout=5).read()
@@ -95,7 +95,7 @@ class Visit:
         self.url = url
         self.context = browser.new_context(accept_downloads=True, **context)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.requests: list[str] = []
         self.console: list[str] = []
         self.dialogs: list[str] = []

@@ -10,10 +10,6 @@ from report_packet import small_packet
 from test_leaderboard_tab import scores_file
 
 
-def tab(page: Any, name: str) -> None:
-    page.get_by_role("tab", name=name).click()
-
-
 def test_template_to_scores(visit: Any, shots: Path, tmp_path: Path) -> None:
     page = visit(viewport={"width": 1200, "height": 900}).open("?tab=predictions")
     page.wait_for_selector("#template-make")
@@ -52,6 +48,11 @@ def test_packet_alone_and_compared(visit: Any, shots: Path, tmp_path: Path) -> N
         paths.append(tmp_path / f"packet{seed}.json")
         paths[-1].write_text(small_packet("nq", seed).to_json(), encoding="utf-8")
     page = visit(viewport={"width": 1200, "height": 900}).open("?tab=packet")
+    broken = tmp_path / "x.json"
+    broken.write_text("[" * 50_000, encoding="utf-8")
+    page.set_input_files("#packet-new input[type=file]", broken)
+    page.wait_for_selector("#packet-status .ev-error >> text=x.json is no audit packet")
+    page.locator("#packet-new button[aria-label='Remove this file'], #packet-new button[aria-label='Clear']").click()
     page.set_input_files("#packet-new input[type=file]", paths[1])
     page.wait_for_selector("#packet-verdict .ev-verdict")
     page.set_input_files("#packet-old input[type=file]", paths[0])
@@ -59,14 +60,6 @@ def test_packet_alone_and_compared(visit: Any, shots: Path, tmp_path: Path) -> N
     page.wait_for_selector("#packet-map .js-plotly-plot .scatterlayer")
     page.wait_for_timeout(500)
     page.screenshot(path=shots / "packet.png", full_page=True)
-
-
-def test_a_file_that_is_no_packet(visit: Any, tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_text("[" * 50_000, encoding="utf-8")
-    page = visit().open("?tab=packet")
-    page.set_input_files("#packet-new input[type=file]", path)
-    page.wait_for_selector("#packet-status .ev-error >> text=x.json is no audit packet")
 
 
 def test_leaderboard(visit: Any, shots: Path, tmp_path: Path) -> None:
@@ -84,9 +77,6 @@ def test_leaderboard(visit: Any, shots: Path, tmp_path: Path) -> None:
     assert '"sys3"' in Path(started.value.path()).read_text(encoding="utf-8")
     page.wait_for_timeout(300)
     page.screenshot(path=shots / "leaderboard.png", full_page=True)
-
-
-def test_tab_for_programs(visit: Any, shots: Path) -> None:
-    page = visit(viewport={"width": 1200, "height": 900}).open("?tab=api")
+    page.get_by_role("tab", name="For programs").click()
     page.wait_for_selector("text=/gradio_api/mcp/")
     page.screenshot(path=shots / "programs.png", full_page=True)

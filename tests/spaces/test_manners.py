@@ -12,7 +12,7 @@ import yaml
 from evidence_space import limits, origins
 from evidence_space.markup import page_words
 from evidence_space.origins import WORLD_NAMES, guess_roles, hub_origin
-from test_browser_audit import nasty_file, run
+from test_browser_audit import run
 
 from evidep.data.synthetic import WORLDS
 from evidep.errors import DataError, SettingError
@@ -26,23 +26,21 @@ def test_a_visitor_sees_nothing_of_another_and_no_work_files_stay(
     first = visit().open()
     first.wait_for_selector("#rows-message >> text=planted")
     first.get_by_label("A file of mine").check()
-    first.set_input_files("#upload input[type=file]", nasty_file(tmp_path))
+    secret = tmp_path / "secret.csv"
+    rows = [f"q{at},passage {at} mentions zanzibar,{'yes' if at % 2 else 'no'}" for at in range(60)]
+    secret.write_text("\n".join(["question,context,label", *rows]), encoding="utf-8")
+    first.set_input_files("#upload input[type=file]", secret)
     first.wait_for_selector("#rows-message >> text=guessed")
     run(first)
+    assert "zanzibar" in first.content()
     second = visit().open()
     second.wait_for_selector("#rows-message >> text=planted")
     seen = second.content()
-    assert "nabsty" not in seen
-    assert "item 91" not in seen
+    assert "secret" not in seen
+    assert "zanzibar" not in seen
     assert not second.is_visible("#verdict")
     left = [path.name for path in space_folder.glob("evidep-space-*") if "evidep-space-files" not in path.name]
     assert left == []
-
-
-def test_a_strange_link_shows_the_default(visit: Any) -> None:
-    page = visit().open("?world=<script>alert(1)</script>&tab=nowhere")
-    page.wait_for_selector("#rows-message >> text=planted triviaqa")
-    assert page.get_by_role("tab", name="Audit a dataset").get_attribute("aria-selected") == "true"
 
 
 def test_the_readme_is_a_spaces_readme() -> None:

@@ -63,7 +63,8 @@ CSS: Final = """
 .ev-html h3 {font-size: 1.1em; font-weight: 600; margin: .8em 0 .3em;}
 .ev-card {max-height: 40em; overflow-y: auto; border: 1px solid rgba(128,128,128,.4); border-radius: 6px;
   padding: 0 1em;}
-.ev-card table {display: block; overflow-x: auto;}
+.ev-card .ev-card {border: 0; padding: 0; max-height: none;}
+.ev-card table {display: block; overflow-x: auto; border: 0 !important;}
 :focus-visible {outline: 3px solid #2f8fd0 !important; outline-offset: 1px;}
 .js-plotly-plot text {fill: #1f1f1f !important;} .dark .js-plotly-plot text {fill: #ececec !important;}
 .js-plotly-plot .modebar {display: none;}

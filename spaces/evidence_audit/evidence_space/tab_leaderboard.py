@@ -34,7 +34,8 @@ def build() -> None:
             list(leaderboard.DIRECTIONS), value="higher is better", label="Direction", elem_id="scores-direction"
         )
         metric = gr.Textbox(
-            label="Metric", placeholder="accuracy, f1, accuracy% ...", info="gives scores a range and a chance level",
+            label="Metric", placeholder="accuracy, f1, accuracy% ...",
+            info="its range and chance level; without it means over tasks are undefined",
             elem_id="scores-metric",
         )  # fmt: skip
     run = gr.Button("Aggregate", variant="primary", elem_id="scores-run")
