@@ -21,7 +21,8 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 from evidep.readers.first_token import first_token_model  # noqa: E402
-from evidep.readers.transformer import TransformerReader, match_labels  # noqa: E402
+from evidep.readers.saved import match_labels  # noqa: E402
+from evidep.readers.transformer import TransformerReader  # noqa: E402
 
 NAMES = ("contradiction", "entailment", "neutral")
 

@@ -29,9 +29,10 @@ from evidep.readers.pairing import (
     window,
 )
 from evidep.readers.recipe import FitReport, TrainSettings
+from evidep.readers.saved import METADATA, match_labels, read_metadata
 from evidep.readers.scorer import PREPARED, PairScorer
 from evidep.readers.training import fine_tune
-from evidep.readers.truncation import ArmReport, preflight, same_input
+from evidep.readers.truncation import ArmReport, check_shuffled, preflight
 from evidep.readers.weights import (
     CONTAMINATION,
     first_line,
@@ -42,15 +43,12 @@ from evidep.readers.weights import (
     require_transformers,
     resolve,
 )
-from evidep.types import NULL, Condition, FloatArray, IntArray, PairTable, ReaderInfo
+from evidep.types import Condition, FloatArray, IntArray, PairTable, ReaderInfo
 
 VERSION: Final = 1
 """Raised when a change makes a reader with equal settings predict otherwise."""
-METADATA: Final = "evidep_reader.json"
 TOKEN_BUDGETS: Final = {"cpu": 2048}
 GPU_TOKENS: Final = 65536
-FEW: Final = 10
-"""Fewer swapped pairs than this may all be equal by chance."""
 PAIRS_PER_CALL: Final = {"cpu": 20_000}
 GPU_PAIRS: Final = 500_000
 
@@ -262,7 +260,7 @@ class TransformerReader:
             raise ReaderError(f"reader {self.info.name} is not fitted; call fit(train, seed=...) or load(folder) first")
         rows, donors = np.asarray(rows, dtype=np.int64), np.asarray(donors, dtype=np.int64)
         query, evidence = encoded.texts(rows, donors)
-        _check_shuffled(encoded, rows, donors, evidence)
+        check_shuffled(encoded, rows, donors, evidence)
         pairs = unique_pairs(query, evidence)
         if self._scorer is None:
             accelerator = make_accelerator(self.precision)
@@ -297,7 +295,7 @@ class TransformerReader:
         Raises:
             ReaderError: The folder is no saved reader, or is damaged.
         """
-        values = _read_metadata(Path(folder))
+        values = read_metadata(Path(folder))
         reader = cls(**{**values["settings"], "model": str(folder), "epochs": 0})
         reader._info = replace(reader._info, contamination=values["contamination"])
         reader.recipe = TrainSettings.of(values["recipe"])
@@ -386,7 +384,7 @@ class TransformerReader:
             raise CacheError(f"reader folder {folder}: cannot be written ({first_line(error)})") from error
 
     def _read(self, folder: Path, key: str | None) -> None:
-        values = _read_metadata(folder)
+        values = read_metadata(folder)
         if key is not None and values["key"] != key:
             raise ReaderError(f"{folder} holds another reader's fit; use another workdir or delete it")
         weights = resolve(folder)
@@ -396,50 +394,3 @@ class TransformerReader:
         self._columns = np.array(values["columns"], dtype=np.int64)
         self.report = None if values["report"] is None else FitReport.from_dict(values["report"])
         self._scorer = None
-
-
-def _check_shuffled(encoded: EncodedPairs, rows: IntArray, donors: IntArray, evidence: IntArray) -> None:
-    true = np.where(rows >= 0, encoded.evidence_index[np.maximum(rows, 0)], NULL)
-    swapped = np.flatnonzero((rows >= 0) & (donors >= 0) & (true >= 0) & (evidence >= 0) & (evidence != true))
-    if len(swapped) >= FEW and same_input(encoded, rows[swapped], donors[swapped]).all():
-        raise ReaderError(
-            f"after truncation to max_length={encoded.max_length} all {len(swapped)} swapped pairs equal the pairs "
-            "with the true evidence, so the shuffle tests nothing; raise max_length"
-        )
-
-
-def match_labels(
-    id2label: Mapping[int, str], label_names: Sequence[str], label_map: Mapping[str, str], model: str
-) -> IntArray:
-    """For each of the table's labels, the checkpoint's output of that name (case, spaces and dashes ignored).
-
-    Raises:
-        ReaderError: The names do not match one to one.
-    """
-    offered = {_plain(label_map.get(name, name)): int(at) for at, name in id2label.items()}
-    wanted = [_plain(name) for name in label_names]
-    if len(offered) != len(id2label) or sorted(offered) != sorted(wanted):
-        raise ReaderError(
-            f"labels of the checkpoint {model!r} ({', '.join(id2label.values())}) do not match the data's "
-            f"({', '.join(label_names)}); give label_map={{checkpoint label: data label}} or new_head=True"
-        )
-    return np.array([offered[name] for name in wanted], dtype=np.int64)
-
-
-def _plain(label: str) -> str:
-    return "".join(str(label).casefold().replace("_", " ").replace("-", " ").split())
-
-
-def _read_metadata(folder: Path) -> dict[str, Any]:
-    try:
-        values: dict[str, Any] = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-        missing = [
-            key for key in ("settings", "recipe", "label_names", "columns", "report", "key") if key not in values
-        ]
-        if missing:
-            raise ValueError(f"{METADATA} lacks {missing[0]}")
-    except (OSError, ValueError) as error:
-        raise ReaderError(
-            f"{folder} is no saved reader ({first_line(error)}); give a folder that save() wrote"
-        ) from error
-    return values

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from evidep.errors import ReaderError
 from evidep.readers.pairing import EncodedPairs, Ids, pair_lengths, put_text
 from evidep.types import NULL, BoolArray, Condition, IntArray
+
+FEW: Final = 10
+"""Fewer swapped pairs than this may all be equal by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,18 @@ def _tokens(encoded: EncodedPairs, evidence: IntArray, shown: IntArray) -> Ids:
         ids, np.zeros_like(ids), chosen, np.zeros_like(chosen), encoded.evidence, evidence, shown, 0, encoded.keep_end
     )
     return ids
+
+
+def check_shuffled(encoded: EncodedPairs, rows: IntArray, donors: IntArray, evidence: IntArray) -> None:
+    """Refuse to score swapped pairs that are all the same to the model as the true ones.
+
+    Raises:
+        ReaderError: So much is cut that the swap changes nothing.
+    """
+    true = np.where(rows >= 0, encoded.evidence_index[np.maximum(rows, 0)], NULL)
+    swapped = np.flatnonzero((rows >= 0) & (donors >= 0) & (true >= 0) & (evidence >= 0) & (evidence != true))
+    if len(swapped) >= FEW and same_input(encoded, rows[swapped], donors[swapped]).all():
+        raise ReaderError(
+            f"after truncation to max_length={encoded.max_length} all {len(swapped)} swapped pairs equal the pairs "
+            "with the true evidence, so the shuffle tests nothing; raise max_length"
+        )
