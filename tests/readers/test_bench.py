@@ -1,0 +1,53 @@
+"""The benchmark script: its verdicts, not its numbers."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    before = set(sys.modules)
+    yield importlib.import_module("bench")
+    for name in set(sys.modules) - before:
+        if name.startswith("bench"):
+            del sys.modules[name]
+
+
+def test_a_missed_limit_fails_the_run(bench, monkeypatch, capsys):
+    common = sys.modules["bench_common"]
+    good, bad = common.at_least("speed", 300.0, "x", 250.0), common.at_most("memory", 3.5, "x", 3.0)
+    assert good.ok
+    assert not bad.ok
+    monkeypatch.setattr(
+        bench, "BENCHES", {"good": lambda quick: [good, common.Row("seen", 1.0, "s")], "bad": lambda quick: [bad]}
+    )
+    assert bench.main(["--only", "good"]) == 0
+    assert "MISSED" not in capsys.readouterr().out
+    assert bench.main([]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in shown if line.startswith(("speed", "memory", "seen"))] == ["ok", "s", "MISSED"]
+
+
+def test_ratios_are_taken_turn_by_turn(bench):
+    common = sys.modules["bench_common"]
+    # a neighbour slows the second turn down tenfold: 2, 2, 3
+    assert common.median_ratio([2.0, 20.0, 3.0], [1.0, 10.0, 1.0]) == 2.0
+    calls = []
+    seconds = common.interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 2)
+    assert calls == ["a", "b"] * 3  # the first round does not count
+    assert [len(seconds[name]) for name in "ab"] == [2, 2]
+
+
+def test_made_up_text_stands_in_for_missing_data(bench, monkeypatch, tmp_path):
+    common = sys.modules["bench_common"]
+    monkeypatch.setenv("EVIDEP_DATA", str(tmp_path))
+    assert common.data_folder() is None
+    assert common.source() == "made-up sentences"
+    common.pairs.cache_clear()
+    assert len(common.pairs(200).evaluation) == 200
