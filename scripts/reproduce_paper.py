@@ -163,8 +163,8 @@ DIFFERENCES = """
   training split.
 - **FEVER.** Gold evidence, without "not enough info", fitted on the validation half and audited on the test half. The
   paper's evidence and classes are unknown.
-- **HotpotQA, reconstructed.** The paper: fullwiki, 2,000 train and 600 evaluation rows, 578 full against 22 conflict, by
-  an unknown rule. Ours: 1,795 rows of both settings, out of fold, by the rule of `scripts/weak_labels.py`. There the
+- **HotpotQA, reconstructed.** The paper: fullwiki, 2,000 train and 600 evaluation rows, 578 full against 22 conflict,
+  by an unknown rule. Ours: 1,795 rows of both settings, out of fold, by the rule of `scripts/weak_labels.py`. There the
   label depends on whether retrieval missed a paragraph, so evidence alone can tell it.
 - **Synthetic sets.** Built to the paper's end points from its summary; they are not its sets.
 - **Filtering.** The paper reports that dropping what metadata predict widens the gap under a shift. Ours compares with
