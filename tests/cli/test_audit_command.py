@@ -109,7 +109,14 @@ def test_killed_and_started_again_it_gives_the_same_packet(tmp_path, wait):
 def test_ctrl_c_is_130_with_one_line_and_keeps_the_cells(tmp_path):
     data = write_csv(tmp_path / "data.csv", make_rows(400))
     command = [sys.executable, "-m", "evidep", "audit", str(data), "--k", "4000", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job inherits "ignore Ctrl-C", which no terminal's user has.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 120
     while len(list(tmp_path.rglob("*.npz"))) < 5 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -142,7 +149,7 @@ def test_a_bad_option_is_one_line(call_cli, small_csv, arguments, words):
 
 
 def test_an_ambiguous_column_names_the_candidates_and_the_option(call_cli, tmp_path):
-    rows = [{"claim": r["claim"], "passage": "x", "document": "y", "label": r["label"]} for r in make_rows(20)]
+    rows = [{"question": r["claim"], "passage": "x", "document": "y", "label": r["label"]} for r in make_rows(20)]
     one_line(*call_cli("audit", write_csv(tmp_path / "d.csv", rows)), "passage", "document", "--evidence")
 
 

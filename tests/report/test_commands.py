@@ -105,7 +105,7 @@ def test_reproduction_says_every_setting_to_the_command_line() -> None:
     assert arguments.data == "snli_cad"
     assert (arguments.split, arguments.query, arguments.evidence) == ("validation", "hypothesis", "premise")
     assert arguments.metadata == ("source",)
-    assert arguments.readers == ("tfidf_lr", "minilm_lr", "minilm")
+    assert arguments.readers == "tfidf_lr,minilm_lr,minilm"
     assert arguments.shuffles == ("global", "within-label")
     assert arguments.ablations == ("none",)
     assert (arguments.k, arguments.seed, arguments.margin, arguments.alpha) == (99, 7, 0.03, 0.01)
