@@ -240,17 +240,14 @@ def accuracy(train: Any, test: Any, *, epochs: int = 3) -> list[Row]:
 def all_pairs(*, n_queries: int = 10_000, n_evidence: int = 3_000, rounds: int = 3) -> list[Row]:
     """Seconds for all pairs of a bilinear reader (384 dimensions, 3 labels), in blocks as the audit asks for them."""
     from evidep.readers.embedding import BilinearReader, EmbeddingReader, EncodedEmbeddings, _Fit
+    from evidep.readers.linear import LinearModel
 
     rng = np.random.default_rng(0)
     reader = EmbeddingReader(model=MODEL)
     assert isinstance(reader, BilinearReader)
 
-    class Model:
-        coef_ = rng.normal(size=(3, 3 * 384))
-        intercept_ = np.zeros(3)
-
-    nothing = np.empty(0, dtype=np.int64)
-    reader._fit = _Fit(Model, np.zeros(3 * 384), np.ones(3 * 384), 384, ("a", "b", "c"), nothing, 0.0)
+    model = LinearModel(rng.normal(size=(3 * 384, 3)), np.zeros(3))
+    reader._fit = _Fit(model, np.zeros(3 * 384), np.ones(3 * 384), 384, ("a", "b", "c"))
     encoded = EncodedEmbeddings(
         rng.normal(size=(n_queries, 384)), np.arange(n_queries), rng.normal(size=(n_evidence + 1, 384)),
         np.arange(n_evidence), ("a", "b", "c"),

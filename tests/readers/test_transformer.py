@@ -321,6 +321,16 @@ def test_weights_that_are_no_safetensors_are_refused(tmp_path):
         TransformerReader(model=str(folder), precision="fp32").fit(spoken_world(40, 0), seed=0)
 
 
+def test_weights_of_another_architecture_are_refused(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = bert_model(tmp_path)
+    renamed = {f"other.{name}": value for name, value in load_file(folder / "model.safetensors").items()}
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ReaderError, match=r"cannot be loaded as BertForSequenceClassification: \d+ of \d+ tensors"):
+        TransformerReader(model=str(folder), precision="fp32").fit(spoken_world(40, 0), seed=0)
+
+
 def test_tokenizer_without_pad_token(tmp_path):
     classifier(tmp_path, "gpt2")
     byte_tokenizer(tmp_path, roberta=False, pad=False)

@@ -16,6 +16,7 @@ import numpy as np
 
 from evidep.errors import ReaderError, SettingError
 from evidep.readers.batching import Precision
+from evidep.readers.linear import LinearModel, fit_logistic, training_rows
 from evidep.readers.sentence_encoder import SentenceEncoder
 from evidep.readers.settings import check_counts, check_positive
 from evidep.readers.weights import CONTAMINATION, require_transformers
@@ -66,6 +67,7 @@ class EmbeddingReader:
         max_length: Most tokens of one text; None takes the encoder's own limit.
         precision: Arithmetic of the encoder.
         token_budget: Tokens per batch of the encoder.
+        max_train_rows: Largest number of training items used (a label-stratified sample of more).
         contamination: What the encoder's training is known to have seen; None looks the model up.
         licence: Licence of the encoder's weights.
 
@@ -74,12 +76,6 @@ class EmbeddingReader:
         MissingExtraError: torch, transformers or accelerate is not installed.
         ReaderError: The encoder cannot be found.
     """
-
-    def __new__(cls, **settings: Any) -> EmbeddingReader:
-        """Only a bilinear reader has `outer_scores`, which tells the audit that all pairs are cheap."""
-        features = settings.get("features", ("u", "v", "u*v"))
-        bilinear = settings.get("classifier", "logistic") == "logistic" and "|u-v|" not in features
-        return super().__new__(BilinearReader if cls is EmbeddingReader and bilinear else cls)
 
     def __init__(
         self,
@@ -94,6 +90,7 @@ class EmbeddingReader:
         max_length: int | None = None,
         precision: Precision = "auto",
         token_budget: int = 4096,
+        max_train_rows: int = 100_000,
         contamination: str | None = None,
         licence: str | None = None,
     ) -> None:
@@ -105,8 +102,9 @@ class EmbeddingReader:
         if classifier not in ("logistic", "mlp"):
             raise SettingError(f"classifier: expected logistic or mlp, got {classifier!r}")
         check_positive(C=C)
-        check_counts(hidden=hidden)
+        check_counts(hidden=hidden, max_train_rows=max_train_rows)
         self.classifier, self.C, self.hidden = classifier, float(C), int(hidden)
+        self.max_train_rows = max_train_rows
         self.encoder = SentenceEncoder(
             model, revision=revision, max_length=max_length, precision=precision, token_budget=token_budget
         )
@@ -114,6 +112,9 @@ class EmbeddingReader:
         seen = contamination if contamination is not None else CONTAMINATION.get(model)
         self._info = ReaderInfo(name, "middle", interaction, seen, licence)
         self._fit: _Fit | None = None
+        self._fit_notes: tuple[str, ...] = ()
+        if type(self) is EmbeddingReader and classifier == "logistic" and "|u-v|" not in self.features:
+            self.__class__ = BilinearReader  # only a bilinear reader has outer_scores, by which the audit knows it
 
     @property
     def info(self) -> ReaderInfo:
@@ -123,61 +124,46 @@ class EmbeddingReader:
     @property
     def fingerprint(self) -> str:
         """Names the encoder's weights and every setting that changes predictions."""
-        settings = [VERSION, self.encoder.fingerprint, self.features, self.classifier, self.C, self.hidden]
+        own = [self.features, self.classifier, self.C, self.hidden, self.max_train_rows]
+        settings = [VERSION, self.encoder.fingerprint, *own]
         return f"embedding:{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:24]}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on the fit, for reports."""
-        return (f"sentence encoder in {self.encoder.precision}",)
+        return (f"sentence encoder in {self.encoder.precision}", *self._fit_notes)
 
     def fit(self, train: PairTable, *, seed: int) -> Self:
         """Embed the train texts once and fit the classifier.
 
         Raises:
-            ReaderError: An empty table, or items of one label only.
+            ReaderError: An empty table; for the MLP also items of one label only.
         """
-        counts = np.bincount(train.labels, minlength=train.n_classes)
-        if (counts > 0).sum() < 2:
-            raise ReaderError(
-                f"reader {self.info.name}: the train table has {len(train)} items of {int((counts > 0).sum())} "
-                "label(s); a reader needs items of at least two"
-            )
+        self._fit = None
+        rows, sampled = training_rows(train, max_rows=self.max_train_rows, max_bytes=np.inf, seed=seed)
+        train = train.select(rows) if sampled else train
         encoded = self.encode(train)
         everyone = np.arange(len(train))
         query, evidence = encoded.vectors(everyone, everyone)
         parts = [_feature(name, encoded, query, evidence) for name in self.features]
-        width = parts[0].shape[1]
         for name, part in zip(self.features, parts, strict=True):
             shown = _shown(name, query, evidence)
-            mean = part[shown].mean(axis=0) if shown.any() else np.zeros(width)
-            part[~shown] = mean  # says nothing, as at prediction time
+            part[~shown] = part[shown].mean(axis=0) if shown.any() else 0.0  # says nothing, as at prediction time
         features = np.hstack(parts)
         mean, scale = features.mean(axis=0), features.std(axis=0)
         scale[scale < 1e-12] = 1.0
         features -= mean
         features /= scale
-        unseen = np.flatnonzero(counts == 0)
-        model = self._fit_classifier(features, train.labels, seed)
-        self._fit = _Fit(
-            model, mean, scale, width, train.label_names, unseen, float(np.log(len(train) + train.n_classes))
-        )
-        return self
-
-    def _fit_classifier(self, features: FloatArray, labels: IntArray, seed: int) -> Any:
-        from threadpoolctl import threadpool_limits
-
+        notes: tuple[str, ...] = ()
+        model: LinearModel | _Mlp
         if self.classifier == "logistic":
-            from sklearn.linear_model import LogisticRegression
-
-            # Default BLAS threading makes this solver several times slower on busy machines.
-            with threadpool_limits(1, "blas"):
-                return LogisticRegression(C=self.C, solver="newton-cg", max_iter=500).fit(features, labels)
-        from sklearn.neural_network import MLPClassifier
-
-        model = MLPClassifier((self.hidden,), alpha=1.0, batch_size=64, max_iter=30, random_state=seed)
-        with threadpool_limits(1, "blas"):
-            return _quiet_fit(model, features, labels)
+            model = linear = fit_logistic(features, train.labels, train.label_names, c=self.C)
+            notes = linear.notes
+        else:
+            model = _fit_mlp(features, train.labels, train.n_classes, self.hidden, seed)
+        self._fit_notes = (*([sampled] if sampled else []), *notes)
+        self._fit = _Fit(model, mean, scale, parts[0].shape[1], train.label_names)
+        return self
 
     def encode(self, table: PairTable) -> EncodedEmbeddings:
         """Embed each distinct text of the table once.
@@ -222,12 +208,9 @@ class EmbeddingReader:
             shown = _shown(name, query, evidence)
             part = _feature(name, encoded, query[shown], evidence[shown])
             features[shown, columns] = (part - fit.mean[columns]) / fit.scale[columns]
-        if self.classifier == "mlp":
-            known = np.log(np.maximum(fit.model.predict_proba(features), 1e-300))
-        else:
-            weight, bias = _coefficients(fit.model)
-            known = features @ weight.T + bias
-        return fit.all_classes(known)
+        if isinstance(fit.model, LinearModel):
+            return np.asarray(features @ fit.model.coefficients + fit.model.intercept)
+        return fit.model.scores(features)
 
     def _fitted(self) -> _Fit:
         if self._fit is None:
@@ -245,7 +228,8 @@ class BilinearReader(EmbeddingReader):
         query, evidence = encoded.vectors(rows, np.full(len(rows), NULL))[0], encoded.vectors(donors, donors)[1]
         u = np.where((query == NULL)[:, None], 0.0, _pick(encoded.query, query, fit.width))
         v = np.where((evidence == NULL)[:, None], 0.0, _pick(encoded.evidence, evidence, fit.width))
-        weight, bias = _coefficients(fit.model)
+        assert isinstance(fit.model, LinearModel)
+        weight, bias = fit.model.coefficients.T, fit.model.intercept
         by_feature = dict(zip(self.features, np.split(weight / fit.scale, len(self.features), axis=1), strict=True))
         means = dict(zip(self.features, np.split(fit.mean, len(self.features)), strict=True))
         has_query, has_evidence = (query != NULL).astype(np.float64), (evidence != NULL).astype(np.float64)
@@ -265,35 +249,49 @@ class BilinearReader(EmbeddingReader):
             else:
                 known[c] = row_term[:, None]
             known[c] += column_term
-        return fit.all_classes(np.moveaxis(known, 0, -1))
+        return np.moveaxis(known, 0, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    model: Any
+    model: LinearModel | _Mlp
     mean: FloatArray
     scale: FloatArray
     width: int
     label_names: tuple[str, ...]
-    unseen: IntArray
-    unseen_penalty: float
 
-    def all_classes(self, known: FloatArray) -> FloatArray:
-        """Scores of all C labels from those of the labels that training had; an unseen label is always the least."""
-        if not len(self.unseen):
-            return known
-        scores = np.empty((*known.shape[:-1], len(self.label_names)))
-        scores[..., self.unseen] = (known.min(axis=-1) - self.unseen_penalty)[..., None]
-        scores[..., np.setdiff1d(np.arange(len(self.label_names)), self.unseen)] = known
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mlp:
+    network: Any
+    present: IntArray
+    absent_score: float
+    n_classes: int
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Log-probabilities [n, C]; a label that training lacked scores too little ever to be the answer."""
+        scores = np.full((len(features), self.n_classes), self.absent_score)
+        scores[:, self.present] = np.log(np.maximum(self.network.predict_proba(features), 1e-300))
         return scores
 
 
-def _coefficients(model: Any) -> tuple[FloatArray, FloatArray]:
-    """Weights [C, F] and biases [C]; two classes, for which sklearn keeps one row, are made symmetric."""
-    weight, bias = model.coef_, model.intercept_
-    if len(bias) == 1:
-        return np.vstack([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-    return weight, bias
+def _fit_mlp(features: FloatArray, labels: IntArray, n_classes: int, hidden: int, seed: int) -> _Mlp:
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+    from threadpoolctl import threadpool_limits
+
+    present = np.unique(labels)
+    if len(present) < 2:
+        raise ReaderError(
+            f"train has {len(labels)} items of {len(present)} label(s); classifier=mlp needs at least two"
+        )
+    network = MLPClassifier((hidden,), alpha=1.0, batch_size=min(64, len(labels)), max_iter=30, random_state=seed)
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is a setting, not a failure
+        network.fit(features, labels)
+    return _Mlp(network, present, -float(np.log(len(labels) + n_classes)), n_classes)
 
 
 def _feature(name: str, encoded: EncodedEmbeddings, query: IntArray, evidence: IntArray) -> FloatArray:
@@ -322,13 +320,3 @@ def _pick(vectors: FloatArray, at: IntArray, width: int) -> FloatArray:
 
 def _at(index: IntArray, items: IntArray) -> IntArray:
     return index[np.maximum(items, 0)] if len(index) else np.full(len(items), NULL, dtype=np.int64)
-
-
-def _quiet_fit(model: Any, features: FloatArray, labels: IntArray) -> Any:
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is a setting, not a failure
-        return model.fit(features, labels)

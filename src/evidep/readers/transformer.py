@@ -197,7 +197,7 @@ class TransformerReader:
         if not self.trainable and self._model is not None and self.label_names == train.label_names:
             return self
         key = self._fit_key(train, seed)
-        folder = None if self.workdir is None else Path(self.workdir) / key[:24]
+        folder = None if self.workdir is None or not self.trainable else Path(self.workdir) / key[:24]
         accelerator = make_accelerator(self.precision)
         if folder is not None and (folder / "finished").is_dir():
             self._read(folder / "finished", key)

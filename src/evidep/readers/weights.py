@@ -148,14 +148,23 @@ def load_model(auto_class: str, weights: Weights, **options: Any) -> Any:
     """Load a model through a transformers Auto class in float32 and evaluation mode.
 
     Raises:
-        ReaderError: Missing or damaged files, no safetensors, an architecture that the Auto class does not know.
+        ReaderError: Missing or damaged files, no safetensors, an architecture that the Auto class does not know, or
+            weights of another architecture.
     """
     import torch
     import transformers
 
     load = getattr(transformers, auto_class).from_pretrained
     with quiet():
-        model = _load(load, weights, "weights", use_safetensors=True, dtype=torch.float32, **options)
+        model, found = _load(
+            load, weights, "weights", use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
+        )
+    missing, all_names = len(found["missing_keys"]), len(model.state_dict())
+    if missing > all_names / 2:
+        raise ReaderError(
+            f"the weights of {weights.source!r} cannot be loaded as {type(model).__name__}: {missing} of {all_names} "
+            "tensors are missing and would be random; give the folder or id of a matching model"
+        )
     return model.eval()
 
 
