@@ -91,9 +91,16 @@ def test_predictions_take_the_smallest_type_that_holds_them():
     np.testing.assert_array_equal(smallest_integers(np.array([-1, 40000])), [-1, 40000])
 
 
-def test_the_store_counts_what_it_computed_and_reused():
-    store = CellStore()
-    store.put("a", {"x": np.arange(2)})
-    store.get("a")
+def test_the_store_counts_what_it_computed_and_reused(tmp_path):
+    store = CellStore(tmp_path)
+    store.put("ab", {"x": np.arange(2)})
+    store.get("ab")
     store.get("missing")
     assert (store.computed, store.reused) == (1, 1)
+
+
+def test_without_a_folder_nothing_is_kept():
+    store = CellStore()
+    store.put("ab", {"x": np.arange(2)})
+    assert store.get("ab") is None
+    assert (store.computed, store.reused) == (1, 0)

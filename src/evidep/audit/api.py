@@ -88,6 +88,8 @@ def audit(
     Raises:
         EvidepError: Anything the caller can fix, in one line.
     """
+    import pyarrow as pa
+
     from evidep.audit.assemble import assemble
     from evidep.audit.cache import CellStore
     from evidep.audit.plan import AuditSettings
@@ -123,6 +125,7 @@ def audit(
         revision=revision,
         roles=roles,
     )
+    pa.default_memory_pool().release_unused()  # what parsing left behind counts against the audit
     results = run_audit(
         limit_items(data, max_items=max_items, max_train_items=max_train_items, seed=seed),
         settings,

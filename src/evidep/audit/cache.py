@@ -26,7 +26,7 @@ def cell_key(**parts: Any) -> str:
 
 
 class CellStore:
-    """Arrays by key, in memory or under a folder.
+    """Arrays by key under a folder. Without a folder nothing is kept: an audit asks for every cell once.
 
     A cell is written to a temporary file and renamed, so a reader never meets half a cell, whenever the writer was
     killed. Two processes that compute the same cell write the same bytes; the last rename wins.
@@ -34,7 +34,6 @@ class CellStore:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root
-        self._memory: dict[str, Arrays] = {}
         self.computed = 0
         self.reused = 0
         if root is not None:
@@ -47,7 +46,7 @@ class CellStore:
 
     def get(self, key: str) -> Arrays | None:
         """The arrays of a finished cell, or None. Raises CacheError where a file is there but cannot be read."""
-        found = self._memory.get(key) if self.root is None else self._read(self._path(key))
+        found = None if self.root is None else self._read(self._path(key))
         if found is not None:
             self.reused += 1
         return found
@@ -56,7 +55,6 @@ class CellStore:
         """Keep a finished cell. Raises CacheError on a full disk or a folder without the right to write."""
         self.computed += 1
         if self.root is None:
-            self._memory[key] = dict(arrays)
             return
         path = self._path(key)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -161,7 +161,8 @@ def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps)
     n = len(table)
     train = context.data.train if context.data.train is not None else table
     run = context.reader_run(spec, seed, train)
-    name = run.info.name
+    info, fingerprint = run.info, run.reader.fingerprint
+    name = info.name
     step(f"{name}: fitting", 0)
     cell = next(run.cells([full(n)], log_probability=True))
     correct = cell.predictions == table.labels
@@ -169,7 +170,9 @@ def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps)
     arms = tuple(run_arm(context, run, arm, correct, step) for arm in context.shuffles)
     ablations = [*_masked(context, run)]
     step(f"{name}: masked input")
-    if getattr(run.reader, "trainable", True):
+    trainable, notes = getattr(run.reader, "trainable", True), run.notes()
+    del run  # the fitted reader is done with, and the retrained ones need the memory
+    if trainable:
         for arm in settings.ablations:
             step(f"{name}: retraining {arm}", 0)
             ablations.append(_retrained(context, spec, seed, train, arm))
@@ -179,10 +182,10 @@ def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps)
     if retrained is not None and retrained.log_probability is not None and cell.log_probability is not None:
         information = v_information(retrained.log_probability, cell.log_probability, table.groups, settings.alpha)
     return ReaderResult(
-        info=run.info,
+        info=info,
         spec=spec if isinstance(spec, str) else name,
         seed=seed,
-        fingerprint=run.reader.fingerprint,
+        fingerprint=fingerprint,
         predictions=cell.predictions,
         correct=correct,
         log_probability=cell.log_probability,
@@ -199,7 +202,7 @@ def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps)
         arms=arms,
         ablations=tuple(ablations),
         information=information,
-        notes=run.notes(),
+        notes=notes,
     )
 
 
