@@ -20,7 +20,11 @@ check: $(VENV)/.evidep-dev
 	$(BIN)/python scripts/make_docs.py --check
 
 bench: $(VENV)/.evidep-test
-	$(QUIET_LIBS) $(BIN)/python scripts/bench.py $(BENCH_ARGS)
+	status=0; export $(QUIET_LIBS); \
+	$(BIN)/python scripts/bench.py $(BENCH_ARGS) || status=1; \
+	$(BIN)/python scripts/bench_aggregate.py || status=1; \
+	$(BIN)/python scripts/bench_transformer.py --quick || status=1; \
+	exit $$status
 
 docs: $(VENV)/.evidep-test
 	$(BIN)/python scripts/make_docs.py
