@@ -215,6 +215,15 @@ def test_partial_input_fits(encoder):
     np.testing.assert_allclose(query.scores(query.encode(test), rows, rows), query_scores, atol=1e-9)
 
 
+def test_items_without_a_side_do_not_move_its_mean(encoder):
+    data = three_labels()
+    everyone = np.arange(60)
+    half = data.under(everyone, np.where(everyone < 30, everyone, NULL), name="half")
+    fitted = reader(encoder).fit(half, seed=0)
+    v = SentenceEncoder(encoder, precision="fp32").embed(data.evidence)[data.evidence.index].astype(float)
+    np.testing.assert_allclose(fitted._fit.mean[32:64], v[:30].mean(axis=0), atol=1e-5)
+
+
 def test_a_label_that_training_lacks_is_never_the_answer(encoder):
     data = table(random_texts(40, 0), random_texts(40, 1), [0, 2] * 20, ("a", "b", "c"))
     fitted = reader(encoder).fit(data, seed=0)
