@@ -7,7 +7,8 @@ import pytest
 from tiny_models import bert_tokenizer, byte_tokenizer, random_texts, table
 
 from evidep.errors import ReaderError
-from evidep.readers.pairing import assemble, encode_pairs, input_lengths, layouts, pair_lengths
+from evidep.readers.layout import layouts
+from evidep.readers.pairing import assemble, encode_pairs, input_lengths, pair_lengths
 from evidep.readers.truncation import preflight, same_input
 from evidep.types import EMPTY, NULL, Condition
 

@@ -6,7 +6,6 @@ the ids of a pair are put together from the parts, exactly as the tokenizer itse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidep.errors import ReaderError
+from evidep.readers.layout import Ids, Layout, layouts, plain_ids
 from evidep.types import NULL, IntArray, PairTable, StringColumn
 
-Ids = NDArray[np.int64]
 VERY_LARGE = 10**9  # tokenizers without a limit report 1e30
 
 
@@ -38,20 +37,6 @@ class TokenStore:
     def kept(self) -> IntArray:
         """[U] number of stored tokens of each text."""
         return np.diff(self.starts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """The special tokens around one text or two, as (ids, token types); `a` and `b` are the types of the texts."""
-
-    before: tuple[Ids, Ids]
-    between: tuple[Ids, Ids]
-    after: tuple[Ids, Ids]
-    a: int
-    b: int
-
-    def __len__(self) -> int:
-        return len(self.before[0]) + len(self.between[0]) + len(self.after[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +111,7 @@ def tokenise(tokenizer: Any, column: StringColumn, limit: int, keep_end: bool) -
     parts: list[NDArray[np.int32]] = []
     lengths: list[int] = []
     for texts in column.chunks():
-        for ids in _plain_ids(tokenizer, texts):
+        for ids in plain_ids(tokenizer, texts):
             lengths.append(len(ids))
             parts.append(np.asarray(ids[-limit:] if keep_end else ids[:limit], dtype=np.int32))
     starts = np.zeros(len(parts) + 1, dtype=np.int64)
@@ -176,42 +161,6 @@ def encode_texts(tokenizer: Any, column: StringColumn, max_length: int) -> Encod
     absent = np.empty(0, dtype=np.int64)
     pad = 0 if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
     return EncodedPairs(store, column.index, nothing, absent, single, pair, max_length, keep_end, pad, ())
-
-
-def layouts(tokenizer: Any) -> tuple[Layout, Layout]:
-    """How the tokenizer surrounds one text, and two: found by encoding a probe and cutting the known parts out.
-
-    Raises:
-        ReaderError: The parts do not appear in the pair, so pairs cannot be assembled from parts.
-    """
-    text = "a"
-    part = _plain_ids(tokenizer, [text])[0]
-    size = len(part)
-    one = tokenizer(text, return_token_type_ids=True, return_attention_mask=False)
-    two = tokenizer(text, text, return_token_type_ids=True, return_attention_mask=False)
-    at = _find(one["input_ids"], part, 0)
-    first = _find(two["input_ids"], part, 0)
-    second = _find(two["input_ids"], part, first + size)
-    if not size or min(at, first, second) < 0:
-        raise ReaderError(
-            f"{type(tokenizer).__name__} does not build pairs by putting special tokens around its parts; "
-            "use a tokenizer that does (BERT-, RoBERTa- or GPT-like)"
-        )
-    return _layout(one, at, at + size, None, size), _layout(two, first, first + size, second, size)
-
-
-def _layout(probe: Any, start: int, end: int, second: int | None, size: int) -> Layout:
-    ids = np.asarray(probe["input_ids"], dtype=np.int64)
-    types = np.asarray(probe["token_type_ids"] if "token_type_ids" in probe else np.zeros(len(ids)), dtype=np.int64)
-    stop = end if second is None else second + size
-
-    def part(low: int, high: int) -> tuple[Ids, Ids]:
-        return ids[low:high], types[low:high]
-
-    b = 0 if second is None else int(types[second])
-    return Layout(
-        part(0, start), part(end, end if second is None else second), part(stop, len(ids)), int(types[start]), b
-    )
 
 
 def pair_lengths(encoded: EncodedPairs, query: IntArray, evidence: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -304,16 +253,6 @@ def put_text(
     return at + count
 
 
-def _plain_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    if not texts:
-        return []
-    encoding = tokenizer(
-        texts, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False, verbose=False
-    )
-    ids: list[list[int]] = encoding["input_ids"]
-    return ids
-
-
 def _check_against_tokenizer(tokenizer: Any, table: PairTable, encoded: EncodedPairs, most: int = 8) -> None:
     both = np.flatnonzero((table.queries.index >= 0) & (table.evidence.index >= 0))
     rows = both[np.linspace(0, len(both) - 1, min(most, len(both))).astype(np.int64)] if len(both) else both
@@ -340,11 +279,6 @@ def _was_shortened(encoded: EncodedPairs, query: IntArray, evidence: IntArray) -
         int(store.lengths[text[0]]) > int(store.kept()[text[0]])
         for store, text in ((encoded.queries, query), (encoded.evidence, evidence))
     )
-
-
-def _find(ids: Sequence[int], part: Sequence[int], start: int) -> int:
-    size = len(part)
-    return next((at for at in range(max(start, 0), len(ids) - size + 1) if list(ids[at : at + size]) == list(part)), -1)
 
 
 def _at(index: IntArray, items: IntArray) -> IntArray:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from evidep.errors import ReaderError
-from evidep.readers.pairing import EncodedPairs, Ids, pair_lengths, put_text
+from evidep.readers.layout import Ids
+from evidep.readers.pairing import EncodedPairs, pair_lengths, put_text
 from evidep.types import NULL, BoolArray, Condition, IntArray
 
 FEW: Final = 10
