@@ -62,11 +62,11 @@ def test_equals_a_scikit_learn_model_of_two_fields(char_trigrams, labels):
     if char_trigrams:
         kinds.append({"analyzer": "char_wb", "ngram_range": (3, 3)})
     fit_on, ask = [], []
-    for column in ("queries", "evidence"):
+    for column, weight in (("queries", 1.0), ("evidence", 0.5)):
         for kind in kinds:
             vectorizer = TfidfVectorizer(min_df=2, **kind)
-            fit_on.append(vectorizer.fit_transform(getattr(train, column).to_list()))
-            ask.append(vectorizer.transform(getattr(evaluation, column).to_list()))
+            fit_on.append(weight * vectorizer.fit_transform(getattr(train, column).to_list()))
+            ask.append(weight * vectorizer.transform(getattr(evaluation, column).to_list()))
     model = LogisticRegression(solver="newton-cg", tol=1e-9, max_iter=500).fit(sparse.hstack(fit_on), train.labels)
     expected = model.predict_log_proba(sparse.hstack(ask))
     found = log_softmax(reader.scores(reader.encode(evaluation), items(evaluation), items(evaluation)))
@@ -235,6 +235,7 @@ def test_only_used_texts_are_encoded():
 def test_fingerprint_names_every_setting_and_not_the_name():
     base = TfidfReader().fingerprint
     changed = {
+        "evidence_weight": 1.0,
         "C": 2.0,
         "min_df": 1,
         "max_features": 10,
@@ -242,7 +243,7 @@ def test_fingerprint_names_every_setting_and_not_the_name():
         "max_train_rows": 10,
         "max_train_mb": 1.0,
     }
-    assert len({base, *(TfidfReader(**{key: value}).fingerprint for key, value in changed.items())}) == 7
+    assert len({base, *(TfidfReader(**{key: value}).fingerprint for key, value in changed.items())}) == 8
     assert TfidfReader(name="other").fingerprint == base
     assert TfidfOverlapReader().fingerprint != base
 

@@ -42,8 +42,10 @@ class FieldReader:
     """What the additive reader and the one with overlap features share: vocabularies, fit, scores of each field.
 
     Args:
-        C: Inverse strength of the L2 regularisation. Between 0.3 and 3 the held-out log-loss is flat on SNLI, FEVER,
-            Climate-FEVER and FarsTail; 1 is the best or next to it.
+        C: Inverse strength of the L2 regularisation.
+        evidence_weight: Length of the evidence vector beside the query's of 1: less of it is a stronger regularisation.
+            Evidence is shared by several items, so its weights rest on fewer texts and fit noise. Defaults were
+            chosen by held-out log-loss; readers/tfidf_lr/README.md has the numbers.
         min_df: A feature must occur in this many training texts.
         max_features: Largest number of features of each vocabulary; the most widespread ones are kept.
         char_trigrams: Also character trigrams inside words, as a second vector of length 1. Held-out log-loss falls by
@@ -64,6 +66,7 @@ class FieldReader:
         self,
         *,
         C: float = 1.0,
+        evidence_weight: float = 0.5,
         min_df: int = 2,
         max_features: int = 100_000,
         char_trigrams: bool = False,
@@ -71,11 +74,11 @@ class FieldReader:
         max_train_mb: float = 8.0,
         name: str | None = None,
     ) -> None:
-        check_positive(C=C, max_train_mb=max_train_mb)
+        check_positive(C=C, evidence_weight=evidence_weight, max_train_mb=max_train_mb)
         check_counts(min_df=min_df, max_features=max_features, max_train_rows=max_train_rows)
         self.name = name or self._registry_name
         self.notes: tuple[str, ...] = ()
-        self._c, self._char_trigrams = float(C), bool(char_trigrams)
+        self._c, self._evidence_weight, self._char_trigrams = float(C), float(evidence_weight), bool(char_trigrams)
         self._min_df, self._max_features = min_df, max_features
         self._max_train_rows, self._max_train_mb = max_train_rows, float(max_train_mb)
         self._fields: tuple[_Field, _Field] | None = None
@@ -92,6 +95,7 @@ class FieldReader:
         """Algorithm and settings."""
         settings = {
             "C": self._c,
+            "evidence_weight": self._evidence_weight,
             "min_df": self._min_df,
             "max_features": self._max_features,
             "char_trigrams": self._char_trigrams,
@@ -113,18 +117,20 @@ class FieldReader:
         )
         columns = train.queries.take(rows), train.evidence.take(rows)
         self._fields = self._learn(columns[0]), self._learn(columns[1])
+        query, evidence = self._fields
         features = stack_rows(
             (
-                _side_by_side([f.vectors(t) for f, t in zip(self._fields, texts, strict=True)])
+                _side_by_side([query.vectors(texts[0]), evidence.vectors(texts[1]) * self._evidence_weight])
                 for texts in row_chunks(*columns)
             ),
             (len(rows), sum(field.width for field in self._fields)),
             sum(vocabulary.stored for field in self._fields for vocabulary in field.vocabularies),
         )
-        widths = [self._fields[0].width, features.shape[1]]
+        widths = [query.width, features.shape[1]]
         features = _side_by_side([features, *self._pair_blocks(*columns)])
         model = fit_logistic(features, train.labels[rows], train.label_names, c=self._c)
         self._coefficients = tuple(np.split(model.coefficients, widths))
+        self._coefficients[1][:] *= self._evidence_weight
         self._intercept = model.intercept
         self.notes = (*([sampled] if sampled else []), *model.notes)
         return self
@@ -166,7 +172,7 @@ class TfidfReader(FieldReader):
     """Scores are intercept + W_q x_q + W_e x_e, where x_q and x_e are TF-IDF vectors of the query and the evidence.
 
     Features are lower-cased words and pairs of neighbouring words (characters, where a script has no spaces between
-    words); each field has its own vocabulary, each vector has length 1. Being additive the reader cannot compare the
+    words); each field has its own vocabulary, each vector a fixed length. Being additive the reader cannot compare the
     two texts: it sees what each alone tells of the label. A text that is missing, empty or without a known feature
     contributes nothing.
 
