@@ -258,7 +258,7 @@ def test_items_agree_with_the_document():
 
 @pytest.mark.parametrize("world", ["nq", "hotpotqa", "triviaqa"])
 def test_the_end_points_of_the_paper(world):
-    planted = planted_world(world, n_train=800, n_eval=600, seed=0)
+    planted = planted_world(world, n_train=4000, n_eval=600, seed=0)
     packet = evidep.audit(planted.evaluation, train=planted.train, roles=planted.roles)
     row = packet["delta_evi"][0]
     assert packet.region == planted.truth["region_light"]

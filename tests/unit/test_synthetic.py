@@ -248,7 +248,7 @@ def test_the_light_reader_finds_what_it_should():
         ("nq", -0.005, 0.005, 0.98, 1.0),
         ("reader_limited", -0.03, 0.03, 0.6, 0.75),
     ):
-        world = planted_world(name, n_train=1500, n_eval=1000, seed=0)
+        world = planted_world(name, n_train=4000, n_eval=1000, seed=0)
         data = build_audit_data(world.evaluation, world.train, world.roles)
         items, labels = np.arange(1000), data.evaluation.labels
         reader = tfidf.TfidfReader().fit(data.train, seed=0)
@@ -258,7 +258,7 @@ def test_the_light_reader_finds_what_it_should():
         swapped = np.mean(reader.scores(encoded, items, donors).argmax(axis=1) == labels)
         assert low < full - swapped < high, name
         assert full == pytest.approx(world.truth["accuracy_full_additive"], abs=0.05), name
-        nothing = np.full(1500, NULL)
+        nothing = np.full(4000, NULL)
         alone = tfidf.TfidfReader().fit(data.train.under(np.arange(1500), nothing, name="query-only"), seed=0)
         scores = alone.scores(alone.encode(data.evaluation), items, np.full(1000, NULL))
         assert query_low <= np.mean(scores.argmax(axis=1) == labels) <= query_high, name

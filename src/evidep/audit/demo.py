@@ -42,7 +42,11 @@ class Scene:
 
 SCENES: Final = (
     Scene("nq", "metadata give every label away (direct coupling)"),
-    Scene("hotpotqa", "metadata are weak and yet no evidence is needed; only a strong reader may call that latent"),
+    Scene(
+        "hotpotqa",
+        "metadata are weak and yet no evidence is needed; only a strong reader may call that latent",
+        size=(4000, 1000),
+    ),
     Scene("triviaqa", "the answer stands in the evidence"),
     Scene(
         "reader_limited",
