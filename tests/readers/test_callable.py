@@ -75,6 +75,17 @@ def test_scores_go_back_to_their_pairs_in_the_tables_label_order(table):
     assert scores.tolist() == [[-1, 11], [-1, 9], [-1, 10], [-1, 11]]
 
 
+def test_three_labels_in_another_order():
+    rows = [{"q": f"q{i}", "e": f"e{i}", "y": "abc"[i]} for i in range(3)]
+    three = build_audit_data(rows, None, ColumnRoles("q", "e", "y")).evaluation
+    reader = from_callable(
+        lambda q, e: [[3.0, 1.0, 2.0]] * len(q), name="f", fingerprint="1", label_names=["c", "a", "b"]
+    )
+    assert reader.scores(reader.encode(three), np.arange(1), np.arange(1)).tolist() == [[1.0, 2.0, 3.0]]
+    reader = from_callable(lambda q, e: [1] * len(q), name="f", fingerprint="1", label_names=["c", "a", "b"])
+    assert reader.scores(reader.encode(three), np.arange(1), np.arange(1)).argmax() == 0
+
+
 def test_integer_labels_are_positions_in_label_names(table):
     reader = from_callable(
         lambda queries, evidences: np.zeros(len(queries), dtype=np.int32),

@@ -166,6 +166,15 @@ def test_a_pair_of_nothing_needs_its_position(table):
         reader.scores(reader.encode(table), np.full(2, NULL), np.full(2, NULL))
 
 
+def test_evidence_alone_is_read_by_its_own_folds_reader(table):
+    reader = cross_fit(TfidfReader, FOLDS).fit(table, seed=0)
+    donors = np.array([7, 0, 31, 7])
+    found = reader.scores(reader.encode(table), np.full(4, NULL), donors)
+    for at, donor in enumerate(donors):
+        inner = TfidfReader().fit(table.select(np.flatnonzero(FOLDS[donor] != FOLDS)), seed=0)
+        assert np.allclose(found[at], inner.scores(inner.encode(table), np.array([NULL]), donors[at : at + 1])[0])
+
+
 def test_folds_and_tables_must_fit(table):
     for folds in (np.zeros(N, dtype=np.int64), np.zeros((2, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)):
         with pytest.raises(ReaderError, match="at least two folds"):

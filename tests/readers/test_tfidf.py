@@ -273,10 +273,10 @@ def test_max_features_keeps_the_most_widespread():
 
 def test_overlap_features_by_hand():
     queries = StringColumn.from_list(["The dog has 2 toys", "nobody sleeps", None])
-    evidence = StringColumn.from_list(["a dog has 3 toys", "nobody sleeps", ""])
+    evidence = StringColumn.from_list(["a dog has 3 toys", "nobody sleeps", "", "toys and the dog"])
     overlap = pair_overlap(queries, evidence, lambda words: np.array([2.0 if word == "dog" else 1.0 for word in words]))
-    found = overlap.features(np.array([0, 1, 0, 2, NULL, 1]), np.array([0, 1, 2, 1, 1, EMPTY]))
-    expected = np.zeros((6, len(FEATURES)))
+    found = overlap.features(np.array([0, 1, 0, 2, NULL, 1, 0]), np.array([0, 1, 2, 1, 1, EMPTY, 3]))
+    expected = np.zeros((7, len(FEATURES)))
     # the dog has 2 toys / a dog has 3 toys: 3 of 5 words, idf (2+1+1)/(1+2+1+1+1), 1 of 4 pairs ("dog has"),
     # cosine (4+1+1)/(1+4+1+1+1), 2 words missing, number 2 missing
     expected[0] = [3 / 5, 3 / 5, 4 / 6, 1 / 4, 6 / 8, 0, np.log(3), 0, 1, 0]
@@ -287,6 +287,8 @@ def test_overlap_features_by_hand():
     # no query: only the evidence's negation differs
     expected[3:5, -1] = 1
     expected[5] = [0, 0, 0, 0, 0, 0, np.log(3), 0, 0, 1]
+    # toys and the dog: 3 of 5 and of 4 words, idf (1+1+2)/6, pair "the dog" of 4, cosine (1+1+4)/sqrt(8 * 7)
+    expected[6] = [3 / 5, 3 / 4, 4 / 6, 1 / 4, 6 / np.sqrt(56), 0, np.log(3), 0, 1, 0]
     assert np.allclose(found, expected)
 
 
