@@ -109,11 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(document + "\n")
     else:
-        from rich.console import Console
-
+        from evidep.cli.console import results_console
         from evidep.report.aggregate_text import render
 
-        render(result, Console())
+        render(result, results_console())
     if arguments.save is not None:
         _write(Path(arguments.save), document + "\n")
     if arguments.markdown is not None:

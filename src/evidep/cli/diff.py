@@ -59,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        from rich.console import Console
+        from evidep.cli.console import results_console
 
-        render_comparison(comparison, Console())
+        render_comparison(comparison, results_console())
     if arguments.markdown is not None:
         path = Path(arguments.markdown)
         try:

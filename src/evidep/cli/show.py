@@ -31,11 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(packet.to_json() + "\n")
     else:
-        from rich.console import Console
-
+        from evidep.cli.console import results_console
         from evidep.report.text import render
 
-        render(packet, Console())
+        render(packet, results_console())
     if arguments.figures is not None:
         from evidep.report.figures import save_figures
 
