@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ REGION_SIZES = ((50, 100), (200, 60), (1000, 40), (5000, 10))
 RATIOS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 
 
-def measure(scale: float, seed: int) -> dict[str, Any]:
-    """All parts that need no reader fit."""
-    found: dict[str, Any] = {"seed": seed, "scale": scale}
+def measure(scale: float, seed: int) -> Iterator[dict[str, Any]]:
+    """All parts that need no reader fit, one after the other."""
+    yield {"seed": seed, "scale": scale}
     kinds = {"null": checks.null_designs, "margin": checks.margin_designs, "effect": checks.effect_designs}
     for kind, designs in kinds.items():
         rows = []
@@ -38,28 +39,30 @@ def measure(scale: float, seed: int) -> dict[str, Any]:
                 row = checks.errors_and_coverage(design, n, _scaled(repeats, scale), seed)
                 rows.append({"kind": kind, "grouping": grouping, **row})
                 _progress(f"{kind}: {design.name}, {grouping}, n = {n}")
-        found[kind] = rows
-    found["other"] = []
+        yield {kind: rows}
+    rows = []
     for grouping, settings in checks.GROUPINGS.items():
         for n, repeats in SIZES[:3]:
             row = checks.other_intervals(n, _scaled(repeats, scale), seed, settings)
-            found["other"].append({"grouping": grouping, **row})
+            rows.append({"grouping": grouping, **row})
             _progress(f"other intervals: {grouping}, n = {n}")
-    found["power"] = []
+    yield {"other": rows}
+    rows = []
     for k in (20, 99):
         for n in (200, 1000):
             for row in checks.power_curve(n, _scaled(400 if k == 20 else 150, scale), RATIOS, seed, k):
-                found["power"].append({"k": k, **row})
+                rows.append({"k": k, **row})
             _progress(f"power: K = {k}, n = {n}")
-    found["regions"] = []
+    yield {"power": rows}
+    rows = []
     for strong in (False, True):
         for world in WORLDS:
             for n, repeats in REGION_SIZES:
                 counts = checks.regions(world, n, _scaled(repeats, scale), seed, strong=strong)
                 true = checks.true_region(world, strong=strong)
-                found["regions"].append({"world": world, "strong": strong, "n": n, "true": true, "found": dict(counts)})
+                rows.append({"world": world, "strong": strong, "n": n, "true": true, "found": dict(counts)})
             _progress(f"regions: {world}")
-    return found
+    yield {"regions": rows}
 
 
 def audits(seeds: int, n_train: int, n_eval: int) -> list[dict[str, Any]]:
@@ -102,11 +105,12 @@ def main() -> int:
         write_figure(found, arguments.docs / "figures" / "validity.png")
         write_page(found, arguments.docs / "validity.md")
         return 0
-    if arguments.part == "measure":
-        found |= measure(arguments.scale, arguments.seed)
-    else:
-        found["audits"] = audits(max(1, round(5 * arguments.scale)), 1000, 600)
-    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    parts = measure(arguments.scale, arguments.seed)
+    if arguments.part == "audits":
+        parts = iter([{"audits": audits(max(1, round(5 * arguments.scale)), 1000, 600)}])
+    for part in parts:
+        found |= part
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
