@@ -31,7 +31,6 @@ _WORD_MASK: Final = (1 << _WORD_BITS) - 1
 _CHARACTER_BITS: Final = 21
 
 
-_Counted = tuple[IntArray, npt.NDArray[np.signedinteger[Any]]]
 _ASCII_WORDS: Final = bytes(
     ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == "_") else ord(" ")
     for code in range(256)
@@ -178,16 +177,18 @@ def learn_vocabulary(
         max_features: Keep this many of the most widespread ones (ties: the smaller code), None for all.
     """
     total = 0
-    parts: list[_Counted] = []
+    parts: list[tuple[IntArray, IntArray]] = []
     for texts, times in documents:
         total += int(times.sum())
         docs, found = coder.codes(texts, grow=True)
         new, occurs = occurrences(docs, found, len(texts))
         weights = np.repeat(times, np.diff(occurs.indptr))
-        parts.append((new, np.bincount(occurs.indices, weights=weights, minlength=len(new)).astype(np.int32)))
-        if sum(len(codes) for codes, _ in parts[1:]) > max(_UNMERGED, len(parts[0][0])):
+        parts.append((new, np.bincount(occurs.indices, weights=weights, minlength=len(new)).astype(np.int64)))
+        if sum(len(codes) for codes, _ in parts) > _UNMERGED:
             parts = [_merged(parts)]
     codes, frequency = _merged(parts)
+    order = np.argsort(codes)
+    codes, frequency = codes[order], frequency[order]
     kept = np.flatnonzero(frequency >= min_df)
     if max_features is not None and len(kept) > max_features:
         kept = np.sort(kept[np.argsort(-frequency[kept], kind="stable")[:max_features]])
@@ -196,14 +197,11 @@ def learn_vocabulary(
     return Vocabulary(coder, codes, np.log((1 + total) / (1 + frequency)) + 1.0, int(frequency.sum()))
 
 
-def _merged(parts: list[_Counted]) -> tuple[IntArray, IntArray]:
-    """Distinct codes of all parts, ascending, each with the sum of its counts."""
-    codes = np.concatenate([np.empty(0, dtype=np.int64), *(codes for codes, _ in parts)])
-    counts = np.concatenate([np.empty(0, dtype=np.int32), *(counts for _, counts in parts)])
-    order = np.argsort(codes)
-    codes, counts = codes[order], counts[order]
-    first = np.flatnonzero(np.diff(codes, prepend=-1))
-    return codes[first], np.add.reduceat(counts, first, dtype=np.int64) if len(first) else counts.astype(np.int64)
+def _merged(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Distinct codes of all parts, each with the sum of its counts."""
+    codes, at = _distinct(np.concatenate([np.empty(0, dtype=np.int64), *(codes for codes, _ in parts)]))
+    counts = np.concatenate([np.empty(0, dtype=np.int64), *(counts for _, counts in parts)])
+    return codes, np.bincount(at, weights=counts, minlength=len(codes)).astype(np.int64)
 
 
 def occurrences(docs: IntArray, codes: IntArray, n_texts: int) -> tuple[IntArray, Any]:
