@@ -91,13 +91,13 @@ One command made this page: `COMMAND`. Each shuffle removes another part of what
 """
 SHOWS = """
 What it shows. The additive reader cannot match query and evidence, so its zeros say nothing of the sets. The reader
-that can match loses as much within the label as globally on SNLI and FEVER: nothing of its ΔEvi there is evidence that
-gives the label away by itself (WiCE: a sixth). The most similar other evidence takes away less: on SNLI about three
-quarters of the effect remain, on FEVER three fifths, on WiCE a quarter. The rest of the effect is topic: a random
-donor speaks of something else, and the reader notices. So a global ΔEvi is an upper value for what the *content* of
-the evidence is worth to a reader, most of all where claims are long and evidence is about one article. WiCE's region
-stays "calibrate first", since neither reader beats the majority rate by more than noise. Differences between rows are
-described, not tested.
+that can match loses as much within the label as globally on SNLI and FEVER: nothing of its ΔEvi there is evidence
+that gives the label away by itself (WiCE: a sixth). The most similar other evidence takes away less: on SNLI about
+three quarters of the effect remain, on FEVER three fifths, on WiCE a quarter. The rest of the effect is topic: a
+random donor speaks of something else, and the reader notices. So a global ΔEvi is an upper value for what the
+*content* of the evidence is worth to a reader, most of all where claims are long and evidence is about one article.
+WiCE's region stays "calibrate first", since neither reader beats the majority rate by more than noise. Differences
+between rows are described, not tested.
 """
 
 
