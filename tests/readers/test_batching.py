@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evidep.errors import ReaderError, SettingError
 from evidep.readers.batching import (
+    few_sizes,
     make_accelerator,
     resolve_precision,
     score_batches,
@@ -41,7 +42,14 @@ def test_common_lengths_are_batched_without_padding():
     sizes = [sorted(set(lengths[batch].tolist())) for batch in batches]
     # 40 inputs of 5 tokens: 20 fit into 100 tokens; the three of 6 are alone, since 7 has batches of its own
     assert sizes == [[5], [5], [6], [7], [7], [7]]
-    assert [len(batch) for batch in batches] == [20, 20, 3, 14, 13, 13]
+    assert [len(batch) for batch in batches] == [20, 20, 3, 14, 14, 12]
+
+
+def test_batches_have_few_sizes():
+    sizes = {len(few_sizes(np.arange(n))) for n in range(1, 73)}
+    assert sizes == {4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72}
+    assert few_sizes(np.array([7, 5, 3])).tolist() == [7, 5, 3, 3]
+    assert few_sizes(np.array([7, 5, 3, 2])).tolist() == [7, 5, 3, 2]
 
 
 def test_rare_lengths_share_a_batch():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from evidep.readers.batching import score_batches, token_budget_batches, torch_dtype
+from evidep.readers.batching import few_sizes, score_batches, token_budget_batches, torch_dtype
 from evidep.readers.first_token import first_token_model
 from evidep.readers.pairing import EncodedPairs, assemble, input_lengths
 from evidep.types import FloatArray, IntArray
@@ -42,8 +42,9 @@ class PairScorer:
         batches = token_budget_batches(input_lengths(encoded, query, evidence), self.token_budget)
 
         def forward(batch: IntArray) -> Any:
-            inputs = model_inputs(encoded, query[batch], evidence[batch], self.accelerator.device, self.typed)
-            return self.model(**inputs).logits.float()
+            rows = few_sizes(batch)
+            inputs = model_inputs(encoded, query[rows], evidence[rows], self.accelerator.device, self.typed)
+            return self.model(**inputs).logits[: len(batch)].float()
 
         width = int(self.model.config.num_labels)
         return score_batches(self.accelerator, batches, forward, len(query), width, "scoring")
