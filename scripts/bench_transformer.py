@@ -264,21 +264,28 @@ def all_pairs(*, n_queries: int = 10_000, n_evidence: int = 3_000, rounds: int =
     return [Row(f"all {n_queries:,} x {n_evidence:,} pairs", seconds, "CPU s", "<= 2", seconds <= 2)]
 
 
-def memory(reader: Any, table: Any, *, ks: tuple[int, int] = (2, 20)) -> list[Row]:
-    """Peak memory after K shuffles, scored call by call as the audit does: it does not grow with K."""
+def memory(reader: Any, table: Any, *, ks: tuple[int, int] = (30, 60)) -> list[Row]:
+    """Peak memory after K shuffles, scored call by call as the audit does.
+
+    It rises over the first shuffles, while kernels for new batch sizes are prepared, and does not grow with K.
+    """
     import resource
 
     encoded = reader.encode(table)
     rng = np.random.default_rng(0)
-    n = min(400, len(table))
+    n = min(200, len(table))
     rows = np.arange(n)
-    peaks = []
+    peaks, done = [], 0
     for k in ks:
-        for _ in range(k):
+        for _ in range(k - done):
             reader.scores(encoded, rows, rng.permutation(n))
+        done = k
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     growth = peaks[1] - peaks[0]
-    return [Row(f"memory growth from K={ks[0]} to K={ks[1]}", growth, "MiB", "<= 64", growth <= 64)]
+    return [
+        Row(f"peak memory at K={ks[0]}", peaks[0], "MiB", "", None),
+        Row(f"memory growth from K={ks[0]} to K={ks[1]}", growth, "MiB", "<= 64", growth <= 64),
+    ]
 
 
 def main() -> int:

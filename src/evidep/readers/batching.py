@@ -30,7 +30,7 @@ def token_budget_batches(lengths: IntArray, budget: int, *, exact_from: int = 16
         raise SettingError(f"token_budget: expected at least 1 token a batch, got {budget}")
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]
-    batches = []
+    batches: list[IntArray] = []
     start, n = 0, len(order)
     while start < n:
         length = max(int(ordered[start]), 1)
