@@ -22,7 +22,7 @@ from validity_report import write_figure, write_page
 from evidep.data.synthetic import WORLDS, planted_world
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES = ((50, 500), (200, 500), (1000, 300), (10_000, 60))
+SIZES = ((50, 500), (200, 500), (1000, 400), (10_000, 100))
 """Items a sample, samples."""
 REGION_SIZES = ((50, 100), (200, 60), (1000, 40), (5000, 10))
 RATIOS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
