@@ -52,7 +52,7 @@ def memory(quick: bool) -> list[Row]:
     """Peak memory of an audit of 500,000 rows of a passage each (1 kB), out of fold, against the size of its text.
 
     The libraries take about 250 MB and every row about 800 bytes of indices and results, whatever its text: rows of
-    400 bytes come to 4.7 times their text.
+    400 bytes come to 4.2 times their text.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
