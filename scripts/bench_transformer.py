@@ -229,7 +229,7 @@ def accuracy(train: Any, test: Any, *, epochs: int = 3) -> list[Row]:
     with torch.inference_mode():
         for i in range(len(test)):
             inputs = tokenizer([test.queries[i]], [test.evidence[i]], return_tensors="pt")
-            right += int(model(**inputs).logits.argmax()) == test.labels[i]
+            right += int(model(**inputs).logits.argmax()) == int(test.labels[i])
     found["Trainer"] = right / len(test)
     noise = 3 * (2 * 0.25 / len(test)) ** 0.5  # three standard errors of a difference of two accuracies, at most
     apart = abs(found["Trainer"] - (found["own, seed 0"] + found["own, seed 1"]) / 2)
