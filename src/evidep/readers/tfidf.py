@@ -44,8 +44,8 @@ class FieldReader:
     Args:
         C: Inverse strength of the L2 regularisation.
         evidence_weight: Length of the evidence vector beside the query's of 1: less of it is a stronger regularisation.
-            Evidence is shared by several items, so its weights rest on fewer texts and fit noise. Defaults were
-            chosen by held-out log-loss; readers/tfidf_lr/README.md has the numbers.
+            Evidence is shared by several items, so its weights rest on fewer texts and fit noise. How the default was
+            chosen, and on which data: readers/tfidf_lr/README.md.
         min_df: A feature must occur in this many training texts.
         max_features: Largest number of features of each vocabulary; the most widespread ones are kept.
         char_trigrams: Also character trigrams inside words, as a second vector of length 1. Held-out log-loss falls by
