@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from evidep.readers.batching import few_sizes, score_batches, token_budget_batches, torch_dtype
 from evidep.readers.first_token import first_token_model
+from evidep.readers.packed import pack_linears
 from evidep.readers.pairing import EncodedPairs, assemble, input_lengths
 from evidep.types import FloatArray, IntArray
 
@@ -30,7 +31,8 @@ class PairScorer:
     def __init__(self, model: Any, accelerator: Any, precision: str, token_budget: int, typed: bool) -> None:
         plain = copy.copy(model)
         plain.__dict__ = {key: value for key, value in model.__dict__.items() if key not in PREPARED}
-        self.model = first_token_model(plain).to(accelerator.device, torch_dtype(precision)).eval()
+        short = first_token_model(plain).to(accelerator.device, torch_dtype(precision)).eval()
+        self.model = pack_linears(short)
         self.accelerator, self.token_budget, self.typed = accelerator, token_budget, typed
 
     def logits(self, encoded: EncodedPairs, query: IntArray, evidence: IntArray) -> FloatArray:
