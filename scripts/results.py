@@ -59,7 +59,7 @@ AUDITS = (
         "ladder",
         "SNLI",
         "DATA/snli.jsonl.gz --split test --train DATA/snli_train.jsonl.gz "
-        f"--readers {LADDER} --shuffles global --max-items 1000 --max-train-items 4000 --ablations query-only",
+        f"--readers {LADDER} --shuffles global --max-items 1000 --max-train-items 8000 --ablations query-only",
     ),
     Audit(
         "fever_ladder",
@@ -86,14 +86,15 @@ AUDITS = (
         "boolq_ladder",
         "ladder",
         "BoolQ (out of fold)",
-        "DATA/boolq.jsonl.gz --readers tfidf_lr,minilm_lr --shuffles global --ablations query-only",
+        "DATA/boolq.jsonl.gz --readers tfidf_lr,minilm_lr,minilm:max_length=128 --shuffles global "
+        "--ablations query-only --max-items 1500 --folds 2",
     ),
     Audit(
         "farstail_ladder",
         "ladder",
         "FarsTail (Persian; MiniLM was trained on English)",
         "DATA/farstail.jsonl.gz --split test --train-split train "
-        "--readers tfidf_lr,minilm_lr --shuffles global --ablations query-only",
+        f"--readers {LADDER} --shuffles global --max-items 600 --max-train-items 2000 --ablations query-only",
     ),
 )
 
