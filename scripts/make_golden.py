@@ -1,4 +1,4 @@
-"""Write tests/golden/delta_evi.json: small worlds with every expected value from plain loops over exact fractions.
+"""Write tests/golden/*.json: small worlds with every expected value from plain loops over exact fractions.
 
 This is a second, slow implementation for the tests. It follows the definitions word by word (all pairs, all
 permutations, one group left out at a time) and shares no code with the package. Run: python scripts/make_golden.py
@@ -13,7 +13,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parents[1] / "tests" / "golden" / "delta_evi.json"
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 
 
 def predict(query: list[int], evidence: list[int]) -> int:
@@ -176,12 +176,87 @@ WORLDS = (
 )
 
 
+def metadata_world(columns: int, values: int, classes: int, n_train: int, n_eval: int, seed: int) -> dict:
+    """Random metadata codes that tell a label half of the time; some evaluation tuples are new."""
+    rng = random.Random(seed)
+
+    def item() -> tuple[list[int], int]:
+        codes = [rng.randrange(values) for _ in range(columns)]
+        return codes, sum(codes) % classes if rng.random() < 1 / 2 else rng.randrange(classes)
+
+    train, held_out = [item() for _ in range(n_train)], [item() for _ in range(n_eval)]
+    return {
+        "n_classes": classes,
+        "train": [codes for codes, _ in train],
+        "train_labels": [label for _, label in train],
+        "evaluation": [codes for codes, _ in held_out],
+        "labels": [label for _, label in held_out],
+        "full": [rng.random() < 3 / 4 for _ in held_out],
+    }
+
+
+def expected_metadata(w: dict) -> dict:
+    """The commonest training label of each item's metadata tuple, and what follows from it.
+
+    Where two labels are equally common, or no training item has the tuple, the order of the coarser tuples decides; it
+    is fixed here for a single column only (all training items, then the smaller label) and None for several.
+    """
+    classes = range(w["n_classes"])
+
+    def commonest(labels: list[int]) -> list[int]:
+        counts = [labels.count(c) for c in classes]
+        return [c for c in classes if counts[c] == max(counts)]
+
+    overall = w["train_labels"]
+    answers: list[int | None] = []
+    for codes in w["evaluation"]:
+        same = [label for other, label in zip(w["train"], overall, strict=True) if other == codes]
+        best = commonest(same) if same else list(classes)
+        if len(best) > 1 and len(codes) > 1:
+            answers.append(None)
+            continue
+        shared = max(best, key=lambda c: (overall.count(c), -c))
+        answers.append(best[0] if len(best) == 1 else shared)
+    found: dict = {"answers": answers}
+    if None not in answers:
+        n = len(answers)
+        right = Fraction(sum(a == label for a, label in zip(answers, w["labels"], strict=True)), n)
+        full = Fraction(sum(w["full"]), n)
+        constant = Fraction(w["labels"].count(commonest(overall)[0]), n)
+        found |= {"accuracy": str(right), "accuracy_full": str(full), "constant": str(constant)}
+        found |= {"mpds": str(right / full), "chance_corrected": str((right - constant) / (full - constant))}
+    return found
+
+
+METADATA_WORLDS = tuple(
+    metadata_world(columns, values, classes, n_train, 120, seed)
+    for seed, (columns, values, classes, n_train) in enumerate(
+        (
+            (1, 4, 2, 30),
+            (1, 6, 3, 30),
+            (1, 12, 3, 20),
+            (1, 3, 5, 60),
+            (2, 3, 2, 40),
+            (2, 4, 3, 60),
+            (3, 3, 3, 90),
+            (2, 6, 4, 80),
+        ),
+        1,
+    )
+)
+
+
+def write(name: str, worlds: list[dict]) -> None:
+    """One world a line."""
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(w, sort_keys=True) for w in worlds)
+    (GOLDEN / name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
 def main() -> None:
-    """Write the file."""
-    golden = [w | {"expected": expected(w)} for w in WORLDS]
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(w, sort_keys=True) for w in golden)
-    TARGET.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    """Write the files."""
+    write("delta_evi.json", [w | {"expected": expected(w)} for w in WORLDS])
+    write("metadata.json", [w | {"expected": expected_metadata(w)} for w in METADATA_WORLDS])
 
 
 if __name__ == "__main__":
