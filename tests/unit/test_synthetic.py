@@ -220,6 +220,10 @@ def test_what_does_not_exist_is_refused():
 
     with pytest.raises(SettingError, match=r"no planted world 'snli'; choose from direct_coupling, latent"):
         make("snli")
+    with pytest.raises(SettingError, match=r"no planted world \['matching'\]"):
+        make(["matching"])
+    with pytest.raises(SettingError, match=r"skew: expected the share of the first label, a number, got '0.6'"):
+        make(skew="0.6")
     with pytest.raises(SettingError, match=r"n_eval: expected a whole number of at least 1, got 0"):
         make(n_eval=0)
     with pytest.raises(SettingError, match=r"n_classes: the world matching has 2 classes, got 3"):

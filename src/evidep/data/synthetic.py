@@ -38,6 +38,7 @@ class Kind:
         summary: What is planted, in one sentence.
         n_classes: Default number of labels.
         most_classes: Largest number of labels.
+        least_classes: Smallest number of labels.
         skew: Default share of the first label; None for equal shares.
         most_skew: Largest share of the first label that leaves the stated region true; None where the shares are fixed.
         exact: Whether the shares are met to the item instead of on average.
@@ -47,6 +48,7 @@ class Kind:
     summary: str
     n_classes: int
     most_classes: int
+    least_classes: int = 2
     skew: float | None = None
     most_skew: float | None = None
     exact: bool = False
@@ -72,14 +74,14 @@ WORLDS: Final[Mapping[str, Kind]] = {
     "evidence_only_shortcut": Kind(
         plans.evidence_only_shortcut, "the evidence's style gives the label away", 2, 3, most_skew=0.8
     ),
-    "mismatch_detector": Kind(pairs.mismatch_detector, "evidence matters only by not fitting", 3, 3),
+    "mismatch_detector": Kind(pairs.mismatch_detector, "evidence matters only by not fitting", 3, 3, 3),
     "matching": Kind(pairs.matching, "the label says whether query and evidence agree", 2, 2, most_skew=0.8),
     "reader_limited": Kind(pairs.reader_limited, "an exclusive or that additive readers cannot learn", 2, 2),
     "base_rate_collapse": Kind(plans.no_signal, "nothing but a base rate", 2, 3, skew=0.9, most_skew=0.99),
     "no_signal": Kind(plans.no_signal, "nothing at all", 3, 3),
-    "nq": Kind(plans.direct_coupling, "synthetic NQ: MPDS 1.0, ΔEvi 0", 4, 4, exact=True),
+    "nq": Kind(plans.direct_coupling, "synthetic NQ: MPDS 1.0, ΔEvi 0", 4, 4, 4, exact=True),
     "hotpotqa": Kind(plans.hotpotqa, "synthetic HotpotQA: MPDS 0.643, ΔEvi 0", 2, 2, exact=True),
-    "triviaqa": Kind(plans.triviaqa, "synthetic TriviaQA: ΔEvi 0.808", 6, 6, skew=plans.TRIVIA_SHARE, exact=True),
+    "triviaqa": Kind(plans.triviaqa, "synthetic TriviaQA: ΔEvi 0.808", 6, 6, 6, skew=plans.TRIVIA_SHARE, exact=True),
 }
 """Every planted world by name."""
 
@@ -172,7 +174,7 @@ def planted_world(
     Raises:
         SettingError: For an unknown world or a setting out of its range.
     """
-    if name not in WORLDS:
+    if not isinstance(name, str) or name not in WORLDS:
         raise SettingError(f"name: there is no planted world {name!r}; choose from {', '.join(WORLDS)}")
     for argument, value, least in (
         ("n_train", n_train, 0),
@@ -214,12 +216,14 @@ def _shares_of(kind: Kind, name: str, n_classes: int | None, skew: float | None)
         SettingError: If the world does not come with that many labels or that skew.
     """
     size = kind.n_classes if n_classes is None else n_classes
-    least = kind.n_classes if kind.most_classes == kind.n_classes else 2
+    least = kind.least_classes
     if isinstance(size, bool) or not isinstance(size, int) or not least <= size <= kind.most_classes:
         allowed = str(least) if least == kind.most_classes else f"{least} to {kind.most_classes}"
         raise SettingError(f"n_classes: the world {name} has {allowed} classes, got {n_classes!r}")
     if skew is not None and kind.most_skew is None:
         raise SettingError(f"skew: the label shares of the world {name} are fixed; leave skew out")
+    if skew is not None and (isinstance(skew, bool) or not isinstance(skew, int | float)):
+        raise SettingError(f"skew: expected the share of the first label, a number, got {skew!r}")
     if skew is not None and kind.most_skew is not None and not 1 / size <= skew <= kind.most_skew:
         raise SettingError(
             f"skew: the share of the first of {size} labels must be in [{1 / size:.3g}, {kind.most_skew:g}] in the "
