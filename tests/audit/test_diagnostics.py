@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import evidep
 from evidep.audit.packet import check_document
 from evidep.errors import DataError
 from evidep.report.text import summary
-from evidep.stats.diagnostics import flipped, shift_value, side_difference
+from evidep.stats.diagnostics import flipped, shift_value
 from evidep.types import ColumnRoles
 
 ROLES = ColumnRoles("query", "evidence", "label", ("kind", "noise"))
@@ -88,22 +87,7 @@ def test_without_metadata_there_is_a_reason():
 def test_sections_stand_in_the_terminal(packet):
     text = summary(packet)
     assert "Metadata shift, flip and filtering" in text
-    assert "100 % of the answers of metadata" in " ".join(text.split())
-
-
-def test_side_difference_by_hand():
-    values = np.array([1.0, 1, 0, 1, 0, 0] * 10)
-    inside = np.array([True, True, True, False, False, False] * 10)
-    found = side_difference(values, inside)
-    assert found.difference == pytest.approx(1 / 3)
-    # Influences, times 60/30: 2/3 forty times, -4/3 twenty times. Sum of squares 480/9, SE^2 = 480/9 / (60 * 59),
-    # effective groups (480/9)^2 / (40 * 16/81 + 20 * 256/81) = 40. Skewed downwards, so the upper end is plain.
-    half = stats.t.ppf(0.975, 40) * np.sqrt(480 / 9 / 60 / 59)
-    assert found.ci.high == pytest.approx(1 / 3 + half)
-    assert found.ci.low < 1 / 3 - half
-    empty = side_difference(values, np.zeros(60, bool))
-    assert np.isnan(empty.difference)
-    assert "no item is inside" in empty.reason
+    assert "100 % of the answers of the metadata-majority predictor" in " ".join(text.split())
 
 
 def test_flipped_never_keeps_a_value_and_follows_the_shares():

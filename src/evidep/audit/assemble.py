@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evidep.audit.diagnosis import contrasts, denominator, diagnose_results, key
 from evidep.audit.packet import SCHEMA_VERSION, AuditPacket, plain
-from evidep.audit.results import AblationResult, ArmResult, AuditResults, ReaderResult
+from evidep.audit.results import AblationResult, ArmResult, AuditResults, ReaderResult, detectable_effect
 from evidep.stats.calibration import seed_spread
 from evidep.stats.multiplicity import holm
 from evidep.stats.region_evidence import value_of
@@ -221,7 +221,7 @@ def _arm(result: ReaderResult, arm: ArmResult, k: int) -> dict[str, Any]:
         "negligible": delta.negligible,
         "unchanged_rate": delta.unchanged_rate,
         "unmovable_share": delta.unmovable_share,
-        "minimum_detectable_effect": delta.minimum_detectable_effect,
+        "minimum_detectable_effect": detectable_effect(delta),
         "items_needed": delta.items_needed,
         "accuracy_full": delta.accuracy_full,
         "accuracy_shuffled": delta.accuracy_shuffled,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from evidep.audit.results import ReaderResult
+from evidep.audit.assemble import interval
+from evidep.audit.diagnosis import most_accurate
+from evidep.audit.results import MetadataResult, ReaderResult
 from evidep.audit.runner import RunContext
 from evidep.data.auto_metadata import FeatureTable, derive_features
-from evidep.stats.accuracy import accuracy_interval, wilson_interval
+from evidep.stats.accuracy import accuracy_interval
 from evidep.types import BoolArray, FloatArray, IntArray
 
 MOST_CATEGORIES: Final = 60
@@ -20,6 +23,12 @@ MOST_RULES: Final = 8
 EXAMPLES: Final = 5
 LEAST_ITEMS: Final = 10
 BINS: Final = 4
+LEAST_EXCESS: Final = 3.0
+"""Standard errors by which a rule's label must be commoner than among all training items: hundreds are tried."""
+SAME_ITEMS: Final = 0.8
+"""Share of the items that meet either of two rules from which they count as one artefact, where both are met."""
+DECLARED: Final = "metadata:"
+"""Before the names of declared columns, which may be those of derived features."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +42,19 @@ class _Column:
 
 
 def automatic_metadata(
-    context: RunContext, readers: tuple[ReaderResult, ...]
+    context: RunContext, readers: tuple[ReaderResult, ...], metadata: MetadataResult | None
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Screen the label against features of the texts and the declared metadata columns.
 
-    The joint model is gradient boosting on all features (train split, or out of fold). It is no part of MPDS: it is a
-    stronger predictor that may combine what single columns do not show, so its accuracy is an upper screen for what
-    surface features can do. A rule is one value of one feature (numbers in quarters); rules are chosen on the training
-    items by how many labels they gain over the majority, and counted on the evaluation items. Out of fold they are
-    chosen and counted on the same items, which the packet says.
+    The joint model is gradient boosting on all features and declared columns (train split, or out of fold). It is no
+    part of MPDS: it may combine what single columns do not show. The upper screen is the better of it and of the
+    metadata-majority predictor, over the accuracy in MPDS' denominator, so it is never below MPDS.
+
+    A rule is one value of one feature (numbers in quarters). Rules are chosen on the training items by how many labels
+    they gain over the majority, and counted on the evaluation items; those whose label is there not commoner than among
+    all items by more than noise (the interval over groups) are left out, and their number is given. Of rules with one
+    label and nearly the same items the strongest is kept and names the others. Out of fold rules are chosen and counted
+    on the same items, which the packet says.
 
     Returns:
         The packet's `automatic_metadata`, and the seconds that each feature and the model cost.
@@ -56,22 +69,25 @@ def automatic_metadata(
     predictions, cost = _joint(context, columns, labels)
     seconds["joint model"] = cost
     correct = predictions == table.labels
-    best = max(
-        (r for r in readers if r.info.strength != "baseline"), key=lambda r: float(r.correct.mean()), default=None
-    )
-    full = math.nan if best is None else float(best.correct.mean())
+    joint, declared = float(correct.mean()), -math.inf if metadata is None else float(metadata.correct.mean())
+    best = most_accurate(readers)
+    full = float(best.correct.mean())
     ci = accuracy_interval(correct, table.groups, context.settings.alpha)
+    rules, unconfirmed = _rules(context, columns, labels)
     document = {
         "features": [column.name for column in columns],
         "fit": "out of fold" if train is None else "train split",
-        "accuracy": float(correct.mean()),
-        "ci": [ci.low, ci.high] if math.isfinite(ci.low) else None,
+        "accuracy": joint,
+        "ci": interval(ci),
         "majority_rate": float(context.correct_majority.mean()),
-        "reader": None if best is None else best.info.name,
-        "upper_screen": float(correct.mean()) / full if full > 0 else math.nan,
-        "rules": _rules(context, columns, labels),
+        "reader": best.info.name,
+        "upper_screen": max(joint, declared) / full if full > 0 else math.nan,
+        "upper_screen_from": "joint model" if joint >= declared else "metadata alone",
+        "rules": rules,
         "rules_chosen_on": "the evaluation items themselves" if train is None else "the train split",
-        "reason": ci.reason or (None if full > 0 else "no reader that reads the texts is ever right"),
+        "rules_not_confirmed": unconfirmed,
+        "reason": ci.reason
+        or (None if full > 0 else f"{best.info.name} is never right: the screen has no denominator"),
     }
     return document, seconds
 
@@ -88,7 +104,7 @@ def _columns(context: RunContext, known: FeatureTable, asked: FeatureTable) -> l
     for name, column in context.table.metadata.items():
         texts = [text or "none" for text in column.to_list()]
         before = texts if train is None else [text or "none" for text in train.metadata[name].to_list()]
-        columns.append(_categories(name, before, texts))
+        columns.append(_categories(f"{DECLARED}{name}", before, texts))
     return [column for column in columns if len(np.unique(column.train[~np.isnan(column.train)])) > 1]
 
 
@@ -135,50 +151,101 @@ def _joint(context: RunContext, columns: list[_Column], labels: IntArray) -> tup
     return predictions, time.perf_counter() - started
 
 
-def _rules(context: RunContext, columns: list[_Column], labels: IntArray) -> list[dict[str, Any]]:
-    table = context.table
-    shares = np.bincount(labels, minlength=table.n_classes) / len(labels)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rule:
+    """One condition, the label that it raises, and the items that meet it."""
+
+    feature: str
+    condition: str
+    label: int
+    gain: int
+    excess: float
+    numeric: bool
+    train: BoolArray
+    evaluation: BoolArray
+
+    @property
+    def words(self) -> str:
+        return f"{self.feature} {self.condition}"
+
+    @property
+    def rank(self) -> tuple[int, float, bool, bool, str]:
+        """Strongest first; of equal ones declared columns before derived features, values before ranges of numbers."""
+        return -self.gain, -self.excess, not self.feature.startswith(DECLARED), self.numeric, self.words
+
+    def repeats(self, other: _Rule) -> bool:
+        """Whether both are one artefact: the same label, and nearly the same training items."""
+        shared = int((self.train & other.train).sum())
+        return self.label == other.label and shared >= SAME_ITEMS * int((self.train | other.train).sum())
+
+
+def _rules(context: RunContext, columns: list[_Column], labels: IntArray) -> tuple[list[dict[str, Any]], int]:
+    """The strongest rules, and how many that the training items suggest do not hold on the evaluation items."""
+    kept: list[tuple[_Rule, list[str]]] = []
+    rows: list[dict[str, Any]] = []
+    unconfirmed = 0
+    for rule in sorted(_candidates(columns, labels, context.table.n_classes), key=lambda rule: rule.rank):
+        stronger = next((also for other, also in kept if rule.repeats(other)), None)
+        if stronger is not None:
+            stronger.append(rule.words)
+            continue
+        also: list[str] = []
+        row = _rule_row(context, rule, also, labels)
+        if row is None:
+            unconfirmed += 1
+        elif len(kept) < MOST_RULES:
+            kept.append((rule, also))
+            rows.append(row)
+    return rows, unconfirmed
+
+
+def _candidates(columns: list[_Column], labels: IntArray, n_classes: int) -> Iterator[_Rule]:
+    """Every condition that raises a label among the training items by three standard errors."""
+    shares = np.bincount(labels, minlength=n_classes) / len(labels)
     majority = int(shares.argmax())
-    found = []
     for column in columns:
         for words, inside_train, inside in _conditions(column):
             size = int(inside_train.sum())
             if size < LEAST_ITEMS or size > 0.9 * len(labels):
                 continue
-            counts = np.bincount(labels[inside_train], minlength=table.n_classes)
+            counts = np.bincount(labels[inside_train], minlength=n_classes)
             # Standardised excess of each label: a minority label that a condition doubles counts too.
             excess = (counts - size * shares) / np.sqrt(np.maximum(size * shares * (1 - shares), 1e-12))
             label = int(excess.argmax())
-            if excess[label] < 3.0:
+            if excess[label] < LEAST_EXCESS:
                 continue
-            gain = int(counts[label] - counts[majority])
-            found.append((-(max(gain, 0)), -float(excess[label]), column.name, words, label, inside_train, inside))
-    found.sort(key=lambda rule: rule[:4])
-    return [_rule(context, rule, labels) for rule in found[:MOST_RULES]]
+            gain = max(int(counts[label] - counts[majority]), 0)
+            yield _Rule(
+                column.name, words, label, gain, float(excess[label]), column.categories is None, inside_train, inside
+            )
 
 
-def _rule(context: RunContext, rule: tuple[Any, ...], labels: IntArray) -> dict[str, Any]:
-    _, _, feature, words, label, inside_train, inside = rule
+def _rule_row(context: RunContext, rule: _Rule, also: list[str], labels: IntArray) -> dict[str, Any] | None:
+    """What the packet says of a rule; None where it does not hold on the evaluation items."""
     table = context.table
-    name, base = table.label_names[label], float((table.labels == label).mean())
-    n = int(inside.sum())
-    hits = inside & (table.labels == label)
-    share = float(hits.sum()) / n if n else math.nan
-    ci = wilson_interval(int(hits.sum()), n, context.settings.alpha)
-    numbers = f"{share:.0%} of {n} items" if n else "no evaluation item"
+    name, base = table.label_names[rule.label], float((table.labels == rule.label).mean())
+    right = table.labels[rule.evaluation] == rule.label
+    if len(right) == 0:
+        return None
+    share, n = float(right.mean()), len(right)
+    ci = accuracy_interval(right, table.groups[rule.evaluation], context.settings.alpha)
+    if share <= base or ci.low <= base:
+        return None
+    examples = np.flatnonzero(rule.evaluation)[right][:EXAMPLES]
     return {
-        "sentence": f"Where {feature} {words}, the label is {name} in {numbers} ({base:.0%} of all items).",
-        "feature": feature,
-        "condition": words,
+        "sentence": f"Where {rule.words}, the label is {name} in {share:.0%} of {n} items ({base:.0%} of all items).",
+        "feature": rule.feature,
+        "condition": rule.condition,
         "label": name,
-        "train_items": int(inside_train.sum()),
-        "train_share": float((labels[inside_train] == label).mean()),
+        "train_items": int(rule.train.sum()),
+        "train_share": float((labels[rule.train] == rule.label).mean()),
         "items": n,
         "share": share,
-        "ci": [ci.low, ci.high] if math.isfinite(ci.low) else None,
+        "ci": interval(ci),
         "base_share": base,
-        "examples": [table.ids[int(at)].as_py() for at in np.flatnonzero(hits)[:EXAMPLES]],
-        "reason": None if n else "the condition holds for no evaluation item",
+        "same_items": also,
+        "examples": [table.ids[int(at)].as_py() for at in examples],
+        "reason": ci.reason,
     }
 
 

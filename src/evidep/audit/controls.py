@@ -16,15 +16,17 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from evidep.audit.results import ArmResult
+from evidep.audit.assemble import interval
+from evidep.audit.refits import refittable
+from evidep.audit.results import ArmResult, detectable_effect
 from evidep.audit.runner import RunContext, Steps, majority_baseline, run_arm
 from evidep.data.conditions import arm_strata, full
-from evidep.readers.registry import make_reader
-from evidep.stats.calibration import reader_works
+from evidep.stats.calibration import Works, reader_works
 from evidep.stats.exact import additive_pair_sums
-from evidep.types import FloatArray, IntArray, PairTable, StringColumn
+from evidep.types import DeltaEvi, FloatArray, IntArray, PairTable, StringColumn
 
 Side = Literal["evidence", "query"]
+Outcome = Literal["as planted", "too few items", "not as planted"]
 MOST_CLASSES: Final = 4
 """Benchmarks with more labels get controls of two labels: every further one needs a word of its own."""
 LEAST_SHARE: Final = 0.05
@@ -121,7 +123,7 @@ def run_controls(context: RunContext, step: Steps) -> dict[str, Any]:
         The packet's `controls`: `rows`, one per control and reader, and `reasons` of controls that could not be run.
     """
     rows: list[dict[str, Any]] = []
-    reasons: list[str] = []
+    readers, reasons = refittable(context.settings.readers, "controls")
     sides: tuple[Side, ...] = ("evidence", "query")
     for side in sides:
         train = context.data.train if context.data.train is not None else context.table
@@ -135,12 +137,13 @@ def run_controls(context: RunContext, step: Steps) -> dict[str, Any]:
         if len(np.unique(planted.table.labels)) < 2:
             reasons.append(f"no control from the {side}: all evaluation items get the same planted label")
             continue
-        for spec in context.settings.readers:
-            reader = make_reader(spec)
-            if reader.info.strength == "baseline" or not getattr(reader, "trainable", True):
-                continue
-            step(f"{reader.info.name}: control, labels from the {side}", 0)
-            rows.append(_control(planted, spec, rule, step))
+        truth = _truth(planted, rule)
+        if math.isnan(truth):
+            reasons.append(f"no control from the {side}: no item's evidence can change, so ΔEvi is not applicable")
+            continue
+        for spec, name in readers:
+            step(f"{name}: control, labels from the {side}", 0)
+            rows.append(_control(planted, spec, rule, truth, step))
     return {"rows": rows, "reasons": reasons}
 
 
@@ -152,7 +155,7 @@ def _planted(context: RunContext, rule: Rule) -> RunContext:
     return replace(context, data=relabelled, correct_majority=correct_majority)
 
 
-def _control(context: RunContext, spec: Any, rule: Rule, step: Steps) -> dict[str, Any]:
+def _control(context: RunContext, spec: Any, rule: Rule, truth: float, step: Steps) -> dict[str, Any]:
     table, settings = context.table, context.settings
     train = context.data.train if context.data.train is not None else table
     run = context.reader_run(spec, settings.seed, train)
@@ -160,36 +163,44 @@ def _control(context: RunContext, spec: Any, rule: Rule, step: Steps) -> dict[st
     correct = cell.predictions == table.labels
     arm = run_arm(context, run, "global", correct, step)
     works = reader_works(correct, context.correct_majority, cell.predictions, table.groups, settings.alpha)
-    return _row(run.info.name, settings.seed, rule, arm, works.works, works.reason, _truth(context, rule), table)
+    end = outcome(rule.side, arm.delta, works, float(context.correct_majority.mean()))
+    return _row(run.info.name, settings.seed, rule, arm, works, truth, end, table)
 
 
 def _truth(context: RunContext, rule: Rule) -> float:
-    """ΔEvi of a reader that answers by the rule, over all allowed donors of these items."""
-    if rule.side == "query":
-        return 0.0
+    """ΔEvi of a reader that answers by the rule, over all allowed donors of these items; nan where none can change."""
     table = context.table
     answers = np.eye(table.n_classes)[table.labels]
+    nothing = np.zeros_like(answers)
+    query, evidence = (answers, nothing) if rule.side == "query" else (nothing, answers)
     sums = additive_pair_sums(
-        np.zeros_like(answers), answers, table.labels, table.evidence_codes, arm_strata(table, "global", context.folds)
+        query, evidence, table.labels, table.evidence_codes, arm_strata(table, "global", context.folds)
     )
     moves = sums.n_donors > 0
     return float(1.0 - sums.row_mean[moves].mean()) if moves.any() else math.nan
 
 
+def outcome(side: Side, delta: DeltaEvi, works: Works, majority_rate: float) -> Outcome:
+    """What a control says of the audit. Too little data is no failure: the two are never mixed up.
+
+    "as planted": a reader that works is sensitive (evidence), respectively equivalent to zero (query). "too few items":
+    the verdict is inconclusive, or the reader fails without its interval ruling out that it follows the labels.
+    "not as planted": the opposite verdict, or a reader that has not learnt labels which a single word decides.
+    """
+    if not works.works:
+        # A reader that follows the planted labels is always right. An undefined end is not below anything.
+        return "not as planted" if works.gain_ci.high < 1.0 - majority_rate else "too few items"
+    if delta.verdict == ("sensitive" if side == "evidence" else "equivalent"):
+        return "as planted"
+    return "too few items" if delta.verdict == "inconclusive" else "not as planted"
+
+
 def _row(
-    reader: str,
-    seed: int,
-    rule: Rule,
-    arm: ArmResult,
-    works: bool,
-    why: str | None,
-    truth: float,
-    table: PairTable,
+    reader: str, seed: int, rule: Rule, arm: ArmResult, works: Works, truth: float, end: Outcome, table: PairTable
 ) -> dict[str, Any]:
     delta = arm.delta
     found = delta.mean if math.isnan(delta.exact) else delta.exact
-    defined = math.isfinite(delta.ci.low)
-    right = "sensitive" if rule.side == "evidence" else "equivalent"
+    reasons = (works.reason, delta.reason, delta.ci.reason)
     return {
         "control": rule.side,
         "reader": reader,
@@ -197,15 +208,17 @@ def _row(
         "words": rule.words,
         "label_shares": np.bincount(table.labels, minlength=table.n_classes)[: len(rule.words) + 1] / len(table),
         "accuracy_full": delta.accuracy_full,
-        "works": works,
+        "works": works.works,
         "truth": truth,
         "delta_evi": found,
-        "ci": [delta.ci.low, delta.ci.high] if defined else None,
+        "ci": interval(delta.ci),
         "p_value": delta.p_value,
         "verdict": delta.verdict,
-        "minimum_detectable_effect": delta.minimum_detectable_effect,
-        "passed": delta.verdict == right and works,
-        "reason": "; ".join(dict.fromkeys(r for r in (why, delta.reason, delta.ci.reason) if r)) or None,
+        "minimum_detectable_effect": detectable_effect(delta),
+        "outcome": end,
+        "items_needed": delta.items_needed if end == "too few items" else None,
+        "passed": end == "as planted",
+        "reason": "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or None,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 from evidep.audit.results import AuditResults, ReaderResult
@@ -40,12 +41,17 @@ def diagnose_results(results: AuditResults) -> Diagnosis:
 
 
 def denominator(results: AuditResults) -> ReaderResult:
-    """The reader whose accuracy is the denominator of MPDS: the most accurate one that reads the texts and works."""
+    """The reader whose accuracy is the denominator of MPDS."""
+    return most_accurate(results.readers)
+
+
+def most_accurate(readers: Sequence[ReaderResult]) -> ReaderResult:
+    """The most accurate reader that reads the texts and works; where none does, the next best."""
 
     def rank(result: ReaderResult) -> tuple[bool, bool, float]:
         return result.info.strength != "baseline", result.works.works, float(result.correct.mean())
 
-    return max(results.readers, key=rank)
+    return max(readers, key=rank)
 
 
 def key(result: ReaderResult) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evidep.audit.results import detectable_effect
 from evidep.errors import DataError
 from evidep.metric_input import column_codes, label_codes, metadata_columns, same_lengths, shuffled_matrix
 from evidep.stats.delta_evi import delta_evi
@@ -69,7 +70,7 @@ def delta_evi_values(result: DeltaEvi) -> dict[str, Any]:
         "ci": [result.ci.low, result.ci.high],
         "verdict": result.verdict,
         "standard_error": result.standard_error,
-        "minimum_detectable_effect": result.minimum_detectable_effect,
+        "minimum_detectable_effect": detectable_effect(result),
         "reason": result.reason,
     }
 

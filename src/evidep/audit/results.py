@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from evidep.stats.accuracy import MajorityRate
 from evidep.stats.calibration import Works
 from evidep.stats.information import VInformation
 from evidep.stats.mpds import Mpds
+from evidep.stats.resampling import unseen_share
 from evidep.types import BoolArray, DeltaEvi, FloatArray, IntArray, Interval, ReaderInfo
 
 
@@ -109,3 +111,14 @@ class AuditResults:
     def majority_rate(self) -> float:
         """Accuracy of the constant answer, chosen on training items (out of fold: on the other folds)."""
         return float(self.correct_majority.mean())
+
+
+def detectable_effect(delta: DeltaEvi) -> float:
+    """Smallest true ΔEvi that this design finds with 80 % power; nan where no interval can be given.
+
+    Where no group differs from another the standard error is 0 and power cannot be computed. Then it is the share of
+    groups that may have an effect and all be missed by the sample (`unseen_share`).
+    """
+    if math.isnan(delta.minimum_detectable_effect) and delta.standard_error == 0.0:
+        return unseen_share(delta.ci.level, delta.n_groups)
+    return delta.minimum_detectable_effect

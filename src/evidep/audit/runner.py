@@ -78,7 +78,7 @@ def run_audit(
             for r in readers
         }
         metadata = replace(metadata, by_reader=by_reader)
-    extras, costs = _extras(context, readers, steps)
+    extras, costs = _extras(context, readers, metadata, steps)
     return AuditResults(
         data, settings, shuffles, folds, fold_warnings, majority, correct_majority, metadata, readers,
         store.computed, store.reused, extras, costs,
@@ -86,7 +86,7 @@ def run_audit(
 
 
 def _extras(
-    context: RunContext, readers: tuple[ReaderResult, ...], step: Steps
+    context: RunContext, readers: tuple[ReaderResult, ...], metadata: MetadataResult | None, step: Steps
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """The parts of an audit that run only when asked for, and what they cost."""
     found: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def _extras(
         from evidep.audit.automatic_metadata import automatic_metadata
 
         step("automatic metadata", 0)
-        found["automatic_metadata"], costs = automatic_metadata(context, readers)
+        found["automatic_metadata"], costs = automatic_metadata(context, readers, metadata)
     if context.settings.controls:
         from evidep.audit.controls import run_controls
 

@@ -19,6 +19,7 @@ from evidep.types import BLANK, MISSING, FloatArray, PairTable, StringColumn
 
 Value = float | str
 Side = Literal["query", "evidence", "pair", "table"]
+_EXPECTED: Final = "expected texts alone, or finite numbers alone with nan where undefined"
 _WORD: Final = re.compile(r"\w+")
 _NEGATION_WORDS: Final = (
     "no not never none nobody nothing nor neither without cannot n't isn't aren't wasn't weren't don't doesn't didn't "
@@ -70,18 +71,20 @@ def register_feature(name: str, side: Side, compute: Callable[..., Sequence[Valu
 
     Args:
         name: Letters, digits and underscores.
-        side: "query" or "evidence": compute(texts) -> one value per text; "pair": compute(queries, evidence) -> one
-            value per item; "table": compute(table) -> one value per item.
-        compute: Must give all numbers or all texts, and the same value for the same input.
+        side: "query" or "evidence": compute(texts) -> one value per text (a missing text is ""); "pair":
+            compute(queries, evidence) -> one value per item; "table": compute(table) -> one value per item.
+        compute: Must give all numbers (nan where undefined) or all texts, and the same value for the same input.
         replace: Allow a known name.
 
     Raises:
-        SettingError: The name is taken or malformed, or the side is unknown.
+        SettingError: The name is taken or malformed, the side is unknown, or compute cannot be called.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise SettingError(f"name: expected letters, digits and underscores, got {name!r}")
     if side not in ("query", "evidence", "pair", "table"):
         raise SettingError(f"side: expected query, evidence, pair or table, got {side!r}")
+    if not callable(compute):
+        raise SettingError(f"compute: expected a function that gives one value per text or item, got {compute!r}")
     if name in _FEATURES and not replace:
         raise SettingError(f"name: a feature {name!r} exists already; choose another, or pass replace=True")
     _FEATURES[name] = Feature(name, side, compute)
@@ -100,7 +103,8 @@ def derive_features(table: PairTable, names: Sequence[str] | None = None) -> Fea
         names: Features, all known ones by default.
 
     Raises:
-        SettingError: A feature is unknown, or gives another number of values than it was asked for.
+        SettingError: A feature is unknown, fails, or gives another number of values than it was asked for, values of
+            mixed kinds, or values that are neither finite numbers, nan nor texts.
     """
     columns: dict[str, FloatArray | list[str]] = {}
     seconds: dict[str, float] = {}
@@ -109,27 +113,48 @@ def derive_features(table: PairTable, names: Sequence[str] | None = None) -> Fea
             raise SettingError(f"feature {name!r} is unknown; choose from {', '.join(_FEATURES)}")
         feature = _FEATURES[name]
         started = time.perf_counter()
-        values = _compute(feature, table)
-        if len(values) != len(table):
-            raise SettingError(f"feature {name!r} gave {len(values)} values for {len(table)} items")
-        if values and isinstance(values[0], str):
-            columns[name] = [str(value) for value in values]
-        else:
-            columns[name] = np.array(values, dtype=np.float64)
+        columns[name] = _column(name, _compute(feature, table), len(table))
         seconds[name] = time.perf_counter() - started
     return FeatureTable(columns, seconds)
 
 
 def _compute(feature: Feature, table: PairTable) -> list[Any]:
     if feature.side == "table":
-        return list(feature.compute(table))
+        return _ask(feature, table)
     if feature.side == "pair":
-        return list(feature.compute(_texts(table.queries), _texts(table.evidence)))
+        return _ask(feature, _texts(table.queries), _texts(table.evidence))
     column = table.queries if feature.side == "query" else table.evidence
-    distinct = list(feature.compute([*column.texts.to_pylist(), ""]))
+    distinct = _ask(feature, [*column.texts.to_pylist(), ""])
     if len(distinct) != len(column.texts) + 1:
         raise SettingError(f"feature {feature.name!r} gave {len(distinct)} values for {len(column.texts) + 1} texts")
     return [distinct[at] for at in column.index.tolist()]  # NULL is -1: the last
+
+
+def _ask(feature: Feature, *given: Any) -> list[Any]:
+    try:
+        return list(feature.compute(*given))
+    except Exception as error:  # a stranger's function may raise anything
+        raise SettingError(
+            f"feature {feature.name!r} failed with {type(error).__name__}: {error}; it must give one value for every "
+            'text or item, also for the text ""'
+        ) from error
+
+
+def _column(name: str, values: list[Any], n: int) -> FloatArray | list[str]:
+    """Values of one feature, all numbers or all texts."""
+    if len(values) != n:
+        raise SettingError(f"feature {name!r} gave {len(values)} values for {n} items")
+    texts = [isinstance(value, str) for value in values]
+    if values and all(texts):
+        return [str(value) for value in values]
+    for at, value in enumerate(values):
+        if texts[at] != texts[0]:
+            raise SettingError(
+                f"feature {name!r} gave {values[0]!r} for item 0 and {value!r} for item {at}; {_EXPECTED}"
+            )
+        if not isinstance(value, int | float | np.number | np.bool_) or np.isinf(value):
+            raise SettingError(f"feature {name!r} gave {value!r} for item {at}; {_EXPECTED}")
+    return np.array(values, dtype=np.float64)
 
 
 def _texts(column: StringColumn) -> list[str]:

@@ -10,7 +10,7 @@ from evidep.audit.packet import AuditPacket
 from evidep.report import facts, words
 from evidep.report.change import would_change
 from evidep.report.data_facts import data_facts
-from evidep.report.diagnostics_text import extra_sections
+from evidep.report.diagnostics_text import extra_sections, surface_screen
 from evidep.report.escape import MARKDOWN, MARKDOWN_CELL, cell, code, fenced, one_line, prose
 from evidep.report.escape import front_matter as yaml_front_matter
 from evidep.report.numerals import UNDEFINED, confidence, interval, number, p_value, percent
@@ -54,7 +54,7 @@ def audit_card(packet: AuditPacket, *, figures: bool | str = False, front_matter
     notes = [prose(note) for note in packet["data"]["notes"]]
     parts += [
         _short_table(packet, footnotes),
-        _mpds(packet, footnotes),
+        " ".join([_mpds(packet, footnotes), *surface_screen(packet, prose)]),
         "## Why",
         _bullets(prose(reason) for reason in packet["diagnosis"]["reasons"]),
         "## What would change this verdict",
@@ -137,7 +137,7 @@ def _short_table(packet: AuditPacket, footnotes: _Footnotes) -> str:
 
 def _arms(packet: AuditPacket, footnotes: _Footnotes) -> str:
     level = confidence(packet["settings"]["alpha"])
-    blank = [""] * 4
+    blank = [""] * 5
     rows = [["", "majority rate", number(packet["majority_rate"]), *blank]]
     metadata = packet["metadata"]
     if metadata["schema"]:
@@ -146,19 +146,21 @@ def _arms(packet: AuditPacket, footnotes: _Footnotes) -> str:
         rows.append(["", "metadata alone", shown, *blank])
     for reader in facts.readers(packet):
         rows.extend(_reader_rows(packet, reader, footnotes))
-    return _table(("reader", "input", "accuracy", level, "ΔEvi", level, "p"), "llrrrrr", rows)
+    heads = ("reader", "input", "accuracy", level, "ΔEvi", level, "p", "MDE")
+    return _table(heads, "llrrrrrr", rows) + "\n\nMDE: the smallest ΔEvi that is found with 80 % power."
 
 
 def _reader_rows(packet: AuditPacket, reader: facts.Row, footnotes: _Footnotes) -> Iterable[list[str]]:
     name, seed = reader["reader"], reader["seed"]
-    blank = [""] * 3
+    blank = [""] * 4
     accuracy = number(reader["accuracy_full"])
     if not reader["works"]:
         accuracy += footnotes.undefined(reader.get("reason")).removeprefix(UNDEFINED)
     yield [cell(name), "query and evidence", accuracy, _interval(reader, footnotes), *blank]
     for row in facts.delta_rows(packet, reader=name, seed=seed):
         swapped = number(facts.accuracy_shuffled(packet, row))
-        yield ["", f"swapped, {row['shuffle']}", swapped, "", *_effect(row, footnotes)]
+        smallest = number(row["minimum_detectable_effect"])
+        yield ["", f"swapped, {row['shuffle']}", swapped, "", *_effect(row, footnotes), smallest]
     for (arm, how), title in _ABLATIONS.items():
         found = facts.ablation(packet, name, seed, arm, how)
         if found is not None:
@@ -188,7 +190,7 @@ def _mpds(packet: AuditPacket, footnotes: _Footnotes) -> str:
     against = f" against {code(metadata['reader'])}" if metadata.get("reader") else ""
     return (
         f"MPDS (accuracy of metadata alone over the reader's){against}: {number(metadata['mpds'])} "
-        f"{interval(metadata['ci'])}; above chance {above}. Metadata: {columns}."
+        f"{_interval(metadata, footnotes)}; above chance {above}. Metadata: {columns}."
     )
 
 

@@ -80,10 +80,10 @@ def _coupled(packet: AuditPacket, quote: Quoting) -> list[str]:
             f"A margin below {_rounded_up(bound)}, instead of {margin:g}, would leave it inconclusive: so far from 0 "
             f"does the {confidence(2 * settings['alpha'])} interval of {quote.name(reader)} reach."
         )
-    return [*sentences, *_mpds_border(packet), *_query_border(packet, quote)]
+    return [*sentences, *_mpds_border(packet, quote), *_query_border(packet, quote)]
 
 
-def _mpds_border(packet: AuditPacket) -> list[str]:
+def _mpds_border(packet: AuditPacket, quote: Quoting) -> list[str]:
     metadata, region = packet["metadata"], packet["diagnosis"]["region"]
     high = packet["settings"]["mpds_high"]
     if metadata["mpds"] is None or region == "question_dominant":
@@ -91,7 +91,10 @@ def _mpds_border(packet: AuditPacket) -> list[str]:
     other = f"below {high:g} it would read latent"
     if region != "direct_coupling":
         other = f"from {high:g} up it would read direct"
-    sentences = [f"MPDS is {number(metadata['mpds'])} {interval(metadata['ci'])}; {other} coupling."]
+    ends = interval(metadata["ci"])
+    if metadata["ci"] is None:
+        ends = f"without an interval ({quote.sentence(metadata.get('reason') or 'none was given')})"
+    sentences = [f"MPDS is {number(metadata['mpds'])} {ends}; {other} coupling."]
     if metadata["ci"] is not None and metadata["ci"][0] < high <= metadata["ci"][1]:
         sentences.append("That interval holds the border: which of the two couplings it is is not settled.")
     return sentences

@@ -173,9 +173,7 @@ def _accuracy(packet: Mapping[str, Any] | None, rows: Sequence[Any], reader: Any
     if not rows:
         yield f"The audit has no row for {code(reader.info.name)}."
         return
-    found = [
-        (str(r["seed"]), number(r["accuracy_full"]), interval(r["ci"]), "yes" if r["works"] else "**no**") for r in rows
-    ]
+    found = [(str(r["seed"]), number(r["accuracy_full"]), _ends(r), "yes" if r["works"] else "**no**") for r in rows]
     yield _table(("seed", "accuracy", "interval", "beats the majority"), "rrll", found)
     yield f"The commonest label alone is right in {percent(packet['majority_rate'])} of the items."
 
@@ -209,7 +207,7 @@ def _dependence(deltas: Sequence[Any], packet: Mapping[str, Any] | None) -> Iter
             number(d["mean"]),
             number(d["sd_population"], 4),
             number(d["exact"]),
-            interval(d["ci"]),
+            _ends(d),
             p_value(d["p_value"]),
             number(d["minimum_detectable_effect"]),
             percent(d["unchanged_rate"]),
@@ -230,7 +228,7 @@ def _ablations(rows: Sequence[Any]) -> Iterable[str]:
         yield _table(
             ("input", "how", "accuracy", "interval"),
             "llrl",
-            [(cell(a["arm"]), cell(a["how"]), number(a["accuracy"]), interval(a["ci"])) for a in rows],
+            [(cell(a["arm"]), cell(a["how"]), number(a["accuracy"]), _ends(a)) for a in rows],
         )
 
 
@@ -259,6 +257,12 @@ def _environment(reader: Any, packet: Mapping[str, Any] | None) -> Iterable[str]
     yield code(f"evidep {__version__}")
     for package in ("torch", "transformers", "accelerate"):
         yield code(f"{package} {importlib.metadata.version(package)}")
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    """The interval, or why there is none."""
+    reason = f" ({prose(row['reason'])})" if row["ci"] is None and row.get("reason") else ""
+    return interval(row["ci"]) + reason
 
 
 def _table(head: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:

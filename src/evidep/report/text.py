@@ -10,7 +10,7 @@ from evidep.audit.packet import AuditPacket
 from evidep.report import facts, words
 from evidep.report.change import would_change
 from evidep.report.data_facts import data_facts
-from evidep.report.diagnostics_text import extra_sections
+from evidep.report.diagnostics_text import extra_sections, surface_screen
 from evidep.report.escape import Quoting, one_line
 from evidep.report.numerals import UNDEFINED, confidence, count, interval, number, p_value, percent
 from evidep.report.terminal_map import character_map, letters
@@ -172,7 +172,7 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
     for row in packet.document.get("calibration", {}).get("contrasts", []):
         page.line(
             f"ΔEvi of {page.name(row['reader'])} minus {page.name(row['against'])}, same items and shuffles: "
-            f"{page.value(row['difference'], row.get('reason'))} {interval(row['ci'])}"
+            f"{_with_ends(page, row['difference'], row['ci'], row.get('reason'))}"
         )
     for row in packet.document.get("calibration", {}).get("seed_spread", []):
         if row["seeds"] > 1:
@@ -231,6 +231,8 @@ def _metadata(page: _Page, packet: AuditPacket) -> None:
         columns = ", ".join(one_line(column, 30) for column in metadata["schema"])
         cells = f", {count(metadata['n_cells'])} cells" if metadata["n_cells"] is not None else ""
         page.line(f"metadata alone {page.value(metadata['accuracy'], metadata.get('reason'))} ({columns}{cells})")
+    for sentence in surface_screen(packet, lambda text: one_line(text, 200)):
+        page.line(sentence)
     table = page.table(
         ("Reader", "l"), ("Rung", "L"), ("Accuracy", "r"), ("Works", "L"), ("MPDS", "r"), ("above\nchance", "r"),
         tight=not page.roomy,
@@ -244,10 +246,17 @@ def _metadata(page: _Page, packet: AuditPacket) -> None:
             reader.get("strength", ""),
             f"{number(reader['accuracy_full'])} {_interval(page, reader)}",
             "yes" if reader["works"] else f"no{page.undefined(reader.get('reason')).removeprefix(UNDEFINED)}",
-            page.undefined(reason) if score is None else f"{page.value(score['mpds'], reason)} {interval(score['ci'])}",
+            page.undefined(reason) if score is None else _with_ends(page, score["mpds"], score["ci"], reason),
             page.value(None if score is None else score["mpds_chance_corrected"], reason),
         )
     page.show(table)
+
+
+def _with_ends(page: _Page, value: float | None, ci: Sequence[float] | None, reason: str | None) -> str:
+    """A value and its interval; one dash with the footnote of the reason where either is undefined."""
+    if value is None:
+        return page.undefined(reason)
+    return f"{number(value)} {page.undefined(reason) if ci is None else interval(ci)}"
 
 
 def _interval(page: _Page, row: facts.Row) -> str:
@@ -281,8 +290,8 @@ def _information(page: _Page, packet: AuditPacket) -> None:
     page.heading("Usable information of the evidence, beyond the query (V-information)")
     for row in rows:
         page.line(
-            f"{_named(page, packet, row)}: {page.value(row['v_information_bits'], row.get('reason'))} bits per item "
-            f"{interval(row['ci'])}"
+            f"{_named(page, packet, row)}, bits per item: "
+            f"{_with_ends(page, row['v_information_bits'], row['ci'], row.get('reason'))}"
         )
 
 

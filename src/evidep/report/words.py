@@ -91,8 +91,12 @@ def evidence_line(packet: AuditPacket, quote: Quoting = PLAIN) -> str | None:
     if row is None or facts.effect(row) is None:
         return None
     full, shuffled = facts.accuracy_full(packet, row), facts.accuracy_shuffled(packet, row)
+    level = confidence(packet["settings"]["alpha"])
+    ends = f"{level} interval {interval(row['ci'])}"
+    if row["ci"] is None:
+        ends = f"no {level} interval ({quote.sentence(row.get('reason') or 'none was given')})"
     return (
         f"With its own evidence {quote.name(row['reader'])} is right on {number(full)} of the items, with the evidence "
         f"of another item on {number(shuffled)} ({row['shuffle']} shuffle): ΔEvi {number(facts.effect(row))}, "
-        f"{confidence(packet['settings']['alpha'])} interval {interval(row['ci'])}, {verdict_text(row)}."
+        f"{ends}, {verdict_text(row)}."
     )
