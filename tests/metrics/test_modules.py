@@ -98,7 +98,7 @@ def test_mpds_by_hand_with_train_data():
     assert result["mpds"] == 1.0
     assert result["n_cells"] == 2
     assert np.isnan(result["mpds_chance_corrected"])
-    assert "not above noise" in result["reasons"]["mpds_chance_corrected"]
+    assert "too few groups: 4" in result["reasons"]["mpds_chance_corrected"]
 
 
 def test_mpds_is_not_clipped_and_is_chance_corrected():

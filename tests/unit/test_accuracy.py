@@ -83,7 +83,12 @@ def test_undefined_intervals_have_reasons():
     assert accuracy_interval([]).reason == "no items"
     single = accuracy_interval([True, False], [1, 1])
     assert math.isnan(single.low)
-    assert "one group" in single.reason
+    assert single.reason == "too few groups: 1, at least 10 are needed"
+    # Nine groups of several items are too few; nine items of their own are what Wilson's interval is for.
+    assert math.isnan(accuracy_interval([True, False] * 9, np.repeat(np.arange(9), 2)).high)
+    assert accuracy_interval([True] * 9, np.arange(9)) == wilson_interval(9, 9)
+    large = accuracy_interval([True, False] * 50, np.maximum(np.arange(100), 30))
+    assert large.reason.startswith("one group holds 31% of the items")
 
 
 def test_majority_rate_scores_the_training_majority():

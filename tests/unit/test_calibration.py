@@ -110,15 +110,39 @@ def test_contrast_by_hand():
 
 
 def test_contrast_of_a_reader_with_itself_is_identical():
-    result = reader_contrast([0.5, 0.25], [0.5, 0.25])
+    result = reader_contrast([0.5, 0.25] * 6, [0.5, 0.25] * 6)
     assert (result.mean, result.p_value) == (0.0, 1.0)
     assert "degenerate" in result.reason
+
+
+def test_contrast_of_few_items_has_no_interval():
+    result = reader_contrast([0.5, 1.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.0])
+    assert math.isnan(result.ci.low)
+    assert result.reason == "too few groups: 4, at least 10 are needed"
+    # One reader may lose where the other gains: differences reach 2.
+    far = reader_contrast([1.0, 0.0] * 6, [-1.0, 0.0] * 6)
+    assert far.mean == 1.0
+    assert 1.0 < far.ci.high <= 2.0
 
 
 def test_seed_spread():
     result = seed_spread([0.1, 0.2, 0.3])
     assert (result.mean, result.sd, result.n_seeds) == (pytest.approx(0.2), pytest.approx(0.1), 3)
-    assert seed_spread([0.1, math.nan, 0.3]).n_seeds == 2
+    # chi-square with 2 degrees of freedom has the quantiles -2 log(1 - p): .0506 and 7.3778
+    assert result.sd_ci.low == pytest.approx(0.1 * math.sqrt(2 / 7.3778), rel=1e-4)
+    assert result.sd_ci.high == pytest.approx(0.1 * math.sqrt(2 / 0.050636), rel=1e-4)
+    assert "too few seeds: 3, at least 5" in result.reason
+    two = seed_spread([0.1, math.nan, 0.3])
+    assert two.n_seeds == 2
+    # |z| is below .0313 with probability .025: sd / .0313 = 32 sd
+    assert two.sd_ci.high == pytest.approx(two.sd / 0.031337, rel=1e-3)
+    assert "0.063 to 4.5" in two.reason
+    five = seed_spread([0.1, 0.2, 0.3, 0.2, 0.2])
+    assert five.reason is None
+    assert five.sd_ci.low < five.sd < five.sd_ci.high
+    same = seed_spread([0.2] * 5)
+    assert (same.sd, same.sd_ci.low, same.sd_ci.high) == (0.0, 0.0, 0.0)
+    assert "degenerate" in same.sd_ci.reason
     one = seed_spread([0.4])
     assert math.isnan(one.sd)
     assert "one seed" in one.reason

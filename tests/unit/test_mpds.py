@@ -265,7 +265,7 @@ def test_interval_is_joint_and_follows_the_seed():
     assert mpds(easy, other, 0.4, seed=1).ci != mpds(easy, other, 0.4, seed=2).ci
 
 
-@pytest.mark.parametrize("n_groups", [25, 120])
+@pytest.mark.parametrize("n_groups", [10, 25, 120])
 def test_interval_coverage(n_groups):
     rng = np.random.default_rng(9)
     hits, runs = 0, 600
@@ -275,6 +275,40 @@ def test_interval_coverage(n_groups):
         ci = mpds(metadata, full, 0.1, groups=np.repeat(np.arange(n_groups), 3), seed=run, n_resamples=400).ci
         hits += ci.low <= 0.7 <= ci.high
     assert hits / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_few_groups_and_a_large_one_give_no_interval():
+    four = mpds([1, 1, 1, 0] * 4, [1] * 16, 0.3, groups=np.repeat(np.arange(4), 4), seed=0)
+    assert four.mpds == 0.75
+    assert math.isnan(four.ci.low)
+    assert four.reasons["ci"] == four.ci.reason == "too few groups: 4, at least 10 are needed"
+    large = mpds([1, 1, 1, 0] * 25, [1] * 100, 0.3, groups=np.maximum(np.arange(100), 30), seed=0)
+    assert large.reasons["ci"].startswith("one group holds 31% of the items")
+
+
+def test_rare_failures_get_room():
+    # metadata fail on 1 of 100 items: at 2.5 % no item of a share 1 - .025^(1/100) = .0362 is among 100
+    metadata = np.arange(100) > 0
+    ci = mpds(metadata, np.ones(100), 0.3, seed=0).ci
+    assert ci.low == pytest.approx(0.99 - 0.99 * (1 - 0.025**0.01))
+    assert ci.high == pytest.approx(0.99 + (1 - 0.025**0.01))
+    rng = np.random.default_rng(3)
+    found = [mpds(rng.random(100) < 0.97, np.ones(100), 0.3, seed=k, n_resamples=200).ci for k in range(400)]
+    given = [ci for ci in found if ci.reason is None]
+    assert len(given) > 350
+    assert np.mean([ci.low <= 0.97 <= ci.high for ci in given]) >= 0.95
+
+
+def test_a_large_group_does_not_narrow_the_interval():
+    # 5 of 105 items are one group in which metadata never fail; they fail in every third of the other 100 groups
+    groups = np.concatenate([np.zeros(5), np.arange(1, 101)]).astype(int)
+    metadata = np.concatenate([np.ones(5), np.arange(100) % 3 > 0])
+    whole = mpds(metadata, np.ones(105), 0.3, groups=groups, seed=0)
+    others = mpds(metadata[5:], np.ones(100), 0.3, seed=0)
+    assert whole.ci.low == others.ci.low
+    assert whole.ci.high >= others.ci.high
+    assert "outside the largest group" in whole.ci.reason
+    assert whole.reasons == {}
 
 
 def test_chance_correction_needs_a_reader_above_chance():
@@ -300,7 +334,7 @@ def test_degenerate_inputs_say_so():
     assert set(empty.reasons) == {"mpds", "mpds_chance_corrected", "ci"}
     one_group = mpds([1, 0], [1, 1], 0.5, groups=[3, 3], seed=0)
     assert one_group.mpds == 0.5
-    assert "one group" in one_group.reasons["ci"]
+    assert one_group.reasons["ci"] == "too few groups: 1, at least 10 are needed"
     assert math.isnan(one_group.mpds_chance_corrected)
 
 

@@ -8,14 +8,69 @@ from statsmodels.stats.contingency_tables import mcnemar as sm_mcnemar
 
 from evidep.errors import DataError, SettingError
 from evidep.stats.paired import cluster_mean, effective_df, mcnemar, paired_difference, sign_flip_p
+from evidep.stats.resampling import cluster_error, t_interval
 
 
 def test_singleton_groups_are_the_ordinary_t_interval():
-    values = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    values = np.tile([0.0, 1.0], 40)  # no skewness, and every item carries the same variance
     result = cluster_mean(values)
-    expected = stats.t.interval(0.95, 5, values.mean(), stats.sem(values))
+    expected = stats.t.interval(0.95, 79, values.mean(), stats.sem(values))
     assert (result.ci.low, result.ci.high) == pytest.approx(expected)
-    assert result.df == pytest.approx(5)
+    assert result.df == pytest.approx(79)
+    assert result.reason is None
+
+
+def test_rare_differences_get_room_by_hand():
+    result = paired_difference([1.0] * 2 + [0.0] * 98, [0.0] * 100)
+    # Two items carry the variance: u is .98 twice and -.02 ninety-eight times.
+    squares = 2 * 0.98**2 + 98 * 0.02**2
+    df = squares**2 / (2 * 0.98**4 + 98 * 0.02**4)
+    assert result.df == pytest.approx(df)
+    half = stats.t.ppf(0.975, df) * math.sqrt(squares / 100 / 99)
+    skewness = (2 * 0.98**3 - 98 * 0.02**3) / 0.99 / squares / 100  # of u / (1 - 1/100); t is cut at 3
+    assert result.ci.low == pytest.approx(0.02 - half)
+    assert result.ci.high == pytest.approx(0.02 + half + skewness * (1 + 2 * 3.0**2) / 6)
+    # No group has shown what 1 - 0.025^(1/100) of all groups may still show, however precise the others look.
+    precise = paired_difference([0.01, 0.0] * 50, [0.0] * 100).ci
+    unseen = 1 - 0.025 ** (1 / 100)
+    assert (precise.low, precise.high) == pytest.approx((0.005 - unseen, 0.005 + unseen))
+
+
+@pytest.mark.parametrize(("n", "share"), [(100, 0.03), (150, 0.02), (300, 0.01)])
+def test_rare_differences_are_covered_and_not_claimed_to_be_below_them(n, share):
+    rng = np.random.default_rng(n)
+    runs, covered, below, given = 1000, 0, 0, 0
+    for _ in range(runs):
+        result = paired_difference((rng.random(n) < share).astype(float), np.zeros(n))
+        if result.reason is None:
+            given += 1
+            covered += result.ci.low <= share <= result.ci.high
+            below += result.ci.high < share
+    assert given >= runs * (1 - 1.5 * (1 - share) ** n)  # else no item differed: degenerate, as it says
+    assert covered / given >= 0.95
+    assert below / given <= 0.025
+
+
+def test_few_groups_and_a_large_one_give_no_interval():
+    values = np.tile([0.0, 1.0, 1.0, 0.0], 9)
+    few = cluster_mean(values, np.repeat(np.arange(9), 4))
+    assert math.isnan(few.ci.low)
+    assert few.reason == few.ci.reason == "too few groups: 9, at least 10 are needed"
+    assert few.standard_error == pytest.approx(0.0)
+    assert math.isfinite(cluster_mean(np.tile([0.0, 1.0, 1.0, 1.0], 10) - 0.5).ci.low)
+    large = cluster_mean(np.tile([0.0, 1.0], 50), np.maximum(np.arange(100), 30))
+    assert large.ci.reason.startswith("one group holds 31% of the items")
+
+
+def test_a_large_group_without_differences_does_not_narrow_the_interval():
+    # 5 of 105 items are one group without a difference; among the other 100 groups every tenth differs
+    groups = np.concatenate([np.zeros(5), np.arange(1, 101)]).astype(int)
+    values = np.concatenate([np.zeros(5), np.tile([1.0] + [0.0] * 9, 10)])
+    whole, others = cluster_mean(values, groups).ci, cluster_mean(values[5:]).ci
+    alone = t_interval(values.mean(), cluster_error(values, groups), 0.95)
+    assert others.high > alone.high
+    assert whole.high == others.high
+    assert "outside the largest group" in whole.reason
 
 
 def test_equal_groups_are_the_interval_of_group_means():
@@ -36,20 +91,20 @@ def test_unequal_groups_are_the_delete_one_group_jackknife():
 def test_repeating_every_item_within_its_group_adds_no_information():
     rng = np.random.default_rng(0)
     values = rng.normal(size=30)
-    once = cluster_mean(values)
-    thrice = cluster_mean(np.repeat(values, 3), np.repeat(np.arange(30), 3))
+    once = cluster_mean(values, bound=9)
+    thrice = cluster_mean(np.repeat(values, 3), np.repeat(np.arange(30), 3), bound=9)
     assert thrice.standard_error == pytest.approx(once.standard_error)
-    assert cluster_mean(np.repeat(values, 3)).standard_error < 0.6 * once.standard_error
+    assert cluster_mean(np.repeat(values, 3), bound=9).standard_error < 0.6 * once.standard_error
 
 
 def test_coverage_with_groups_of_very_unequal_size():
     rng = np.random.default_rng(1)
-    sizes = np.array([40, 25, 15, 10, 8, 6] + [3] * 6 + [1] * 18)
+    sizes = np.array([30, 25, 15, 10, 8, 6] + [3] * 6 + [1] * 18)
     groups = np.repeat(np.arange(len(sizes)), sizes)
     hits = 0
     for _ in range(1500):
         values = rng.normal(0.3, 1.0, len(sizes))[groups] + rng.normal(0, 1.0, len(groups))
-        ci = cluster_mean(values, groups).ci
+        ci = cluster_mean(values, groups, bound=math.inf).ci
         hits += ci.low <= 0.3 <= ci.high
     assert hits / 1500 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 1500)
 
@@ -78,19 +133,21 @@ def test_degenerate_means_say_so():
     single = cluster_mean([1.0, 0.0], [4, 4])
     assert single.estimate == 0.5
     assert math.isnan(single.ci.low)
-    assert "one group" in single.reason
-    constant = cluster_mean([0.25, 0.25, 0.25])
+    assert single.reason == "too few groups: 1, at least 10 are needed"
+    constant = cluster_mean([0.25] * 12)
     assert (constant.ci.low, constant.ci.high, constant.standard_error) == (0.25, 0.25, 0.0)
     assert "degenerate" in constant.ci.reason
     # three times a third is constant but for rounding
     assert cluster_mean([0.1 + 0.2, 0.3, 0.3]).standard_error == 0.0
+    # and small values are not
+    assert cluster_mean(np.arange(12) * 1e-12).standard_error == pytest.approx(math.sqrt(13 / 12) * 1e-12)
 
 
 def test_paired_beats_unpaired():
     rng = np.random.default_rng(2)
     hard = rng.normal(size=200)
     a, b = hard + 0.1 + rng.normal(0, 0.2, 200), hard + rng.normal(0, 0.2, 200)
-    result = paired_difference(a, b)
+    result = paired_difference(a, b, bound=math.inf)
     assert result.estimate == pytest.approx((a - b).mean())
     assert result.ci.low > 0
     assert stats.ttest_ind(a, b).pvalue > 0.05
@@ -205,6 +262,7 @@ def test_sign_flip_level_under_a_grouped_null():
         (lambda: cluster_mean([1.0, 2.0], [1]), DataError, "groups: expected 2 values"),
         (lambda: cluster_mean([1.0, 2.0], [1.0, math.nan]), DataError, "item 1 has no group"),
         (lambda: cluster_mean([1.0, 2.0], np.array(["a", None], dtype=object)), DataError, "item 1 has no group"),
+        (lambda: cluster_mean([0.0, -1.5]), DataError, "from -1 to 1, got -1.5 at item 1"),
         (lambda: cluster_mean([[1.0]]), DataError, "1 dimension"),
         (lambda: cluster_mean(["x"]), DataError, "numbers"),
         (lambda: effective_df([2.0, math.inf]), DataError, "sizes"),

@@ -407,3 +407,25 @@ def test_bad_settings():
         evidence(mpds_high=0.0)
     with pytest.raises(SettingError, match="margin"):
         AuditEvidence(margin=0, alpha=0.05, majority_rate=0.5, n_classes=2, readers=())
+
+
+def test_mpds_without_an_interval_does_not_decide():
+    none = Interval(NAN, NAN, reason="too few groups: 4, at least 10 are needed")
+    ablations = [query_only("minilm", 0.6)]
+    high = diagnose(evidence(reader("strong", "equivalent"), ablations=ablations, mpds=1.0, mpds_ci=none))
+    assert high.region == "inconclusive"
+    assert any("too few groups: 4" in reason and "decides nothing" in reason for reason in high.reasons)
+    clear = Interval(0.97, 1.03)
+    assert diagnose(evidence(reader("strong", "equivalent"), mpds=1.0, mpds_ci=clear)).region == "direct_coupling"
+    low = diagnose(evidence(reader("strong", "equivalent"), ablations=ablations, mpds=0.6, mpds_ci=none))
+    assert low.region == "latent_coupling"
+    assert any("direct_coupling is not excluded" in reason for reason in low.reasons)
+
+
+def test_a_gap_to_query_only_without_an_interval_is_said():
+    none = Interval(NAN, NAN, reason="too few groups: 4, at least 10 are needed")
+    found = diagnose(
+        evidence(reader("strong", "equivalent"), ablations=[query_only("minilm", 0.79, difference=none)], mpds=0.5)
+    )
+    assert found.region == "question_dominant"
+    assert any("That gap has no interval (too few groups: 4" in reason for reason in found.reasons)

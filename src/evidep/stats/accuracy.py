@@ -86,7 +86,8 @@ def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha
         alpha: 1 - alpha is the level.
 
     Returns:
-        An interval inside [0, 1]; of nan with a reason for no items or a single group of several items.
+        An interval inside [0, 1]; of nan with a reason for no items and, where items share groups, for fewer than
+        `MIN_GROUPS` groups or one group with more than `MAX_SHARE` of the items.
 
     Raises:
         DataError: If values are not True/False or the groups do not fit them.
@@ -99,9 +100,9 @@ def accuracy_interval(correct: ArrayLike, groups: ArrayLike | None = None, alpha
     if n_groups == n:
         return wilson_interval(int(right.sum()), n, alpha)
     level = 1.0 - alpha
-    if n_groups == 1:
-        return Interval(math.nan, math.nan, level, "all items are one group: no interval can be given")
     mean = cluster_mean(right, group, alpha)
+    if math.isnan(mean.ci.low):
+        return mean.ci
     z, t = float(special.ndtri(1.0 - alpha / 2.0)), float(special.stdtrit(mean.df, 1.0 - alpha / 2.0))
     if mean.standard_error == 0.0:
         effective_n = effective_df(np.bincount(group)) + 1.0

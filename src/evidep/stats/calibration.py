@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from evidep.errors import SettingError
 from evidep.stats.checks import check_alpha, codes, numbers, zero_one
 from evidep.stats.paired import cluster_mean, paired_difference, sign_flip_p
+from evidep.stats.region_evidence import span
 from evidep.types import DeltaEvi, Interval
+
+FEW_SEEDS: Final = 5
+"""Fewest seeds whose SD is reported without a warning: for five its 95 % interval still reaches 2.9 times as high."""
+_NO_SPREAD: Final = Interval(math.nan, math.nan, 0.95, "fewer than two seeds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +71,15 @@ class SeedSpread:
         mean: Mean over seeds.
         sd: Sample standard deviation (divisor n - 1) over seeds; nan for one seed.
         n_seeds: Number of seeds.
-        reason: Why a value is nan; else None.
+        reason: Why a value is nan, or that fewer than `FEW_SEEDS` seeds leave the SD open; else None.
+        sd_ci: 95 % interval of the SD of normal values (chi-square): for two seeds from 0.45 to 32 times `sd`.
     """
 
     mean: float
     sd: float
     n_seeds: int
     reason: str | None = None
+    sd_ci: Interval = _NO_SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,8 @@ def reader_contrast(
         DataError: If arrays are not of the same items.
         SettingError: If alpha is not in (0, 1).
     """
-    result = paired_difference(differences_a, differences_b, groups, alpha)
+    # Each difference lies in [-1, 1].
+    result = paired_difference(differences_a, differences_b, groups, alpha, bound=2.0)
     difference = numbers(differences_a, "differences_a") - numbers(differences_b, "differences_b")
     p_value = sign_flip_p(difference, groups, seed=seed, alternative="two-sided")
     return ReaderContrast(result.estimate, result.standard_error, result.ci, p_value, result.reason)
@@ -173,7 +183,16 @@ def seed_spread(values: ArrayLike) -> SeedSpread:
         return SeedSpread(math.nan, math.nan, 0, "no seed gave a value")
     if len(known) == 1:
         return SeedSpread(float(known[0]), math.nan, 1, "one seed: the spread between seeds is unknown")
-    return SeedSpread(float(known.mean()), float(known.std(ddof=1)), len(known))
+    sd, df = float(known.std(ddof=1)), len(known) - 1
+    # chdtri is the upper quantile.
+    low, high = (sd * math.sqrt(df / float(special.chdtri(df, tail))) for tail in (0.025, 0.975))
+    reason = None
+    if len(known) < FEW_SEEDS:
+        reason = f"too few seeds: {len(known)}, at least {FEW_SEEDS} are needed"
+        if sd > 0.0:
+            reason += f"; with these the SD may be anything from {low:.2g} to {high:.2g} (95 %)"
+    ci = Interval(low, high, reason=None if sd > 0.0 else "degenerate: all seeds give the same value")
+    return SeedSpread(float(known.mean()), sd, len(known), reason, ci)
 
 
 def calibration_reversal(light: DeltaEvi, strong: DeltaEvi, contrast: ReaderContrast) -> Reversal:
@@ -199,7 +218,7 @@ def calibration_reversal(light: DeltaEvi, strong: DeltaEvi, contrast: ReaderCont
         )
     words = (
         f"lighter reader ΔEvi {light.mean:.4f} ({light.verdict}), stronger reader {strong.mean:.4f} ({strong.verdict}),"
-        f" difference {contrast.mean:.4f}, interval [{contrast.ci.low:.4f}, {contrast.ci.high:.4f}]"
+        f" difference {contrast.mean:.4f}, {span(contrast.ci)}"
     )
     turned = light.verdict == "equivalent" and strong.verdict == "sensitive" and contrast.ci.low > 0.0
     return Reversal(turned, f"{'calibration reversal' if turned else 'no calibration reversal'}: {words}")
@@ -214,7 +233,7 @@ def _below_chance(answers: ArrayLike, labels: ArrayLike, groups: ArrayLike | Non
     chance = float(answer_share @ gold_share)
     # Influence values of mean(hit) - sum_c share(answer c) share(label c): both shares are estimated on these items.
     influence = (answer == gold) - gold_share[answer] - answer_share[gold] + chance
-    excess = cluster_mean(influence, groups, alpha)
+    excess = cluster_mean(influence, groups, alpha, bound=2.0)
     if not excess.ci.high < 0.0:
         return None
     return (

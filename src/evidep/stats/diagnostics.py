@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evidep.errors import DataError
 from evidep.stats.checks import check_alpha, codes, group_codes, numbers, same_length
-from evidep.stats.resampling import cluster_error, t_interval
+from evidep.stats.resampling import cluster_error, t_interval, unseen_share
 from evidep.types import BoolArray, IntArray, Interval
 
 
@@ -20,7 +20,8 @@ class SideDifference:
 
     Attributes:
         difference: mean_inside - mean_outside; nan with a reason where a side is empty.
-        ci: Cluster interval; a group may have items on both sides.
+        ci: Cluster interval; a group may have items on both sides. nan with a reason where a side has fewer than
+            `MIN_GROUPS` groups or one group with more than `MAX_SHARE` of its items.
         reason: Why values are nan; else None.
     """
 
@@ -39,8 +40,12 @@ def side_difference(
     With right/wrong values it is an accuracy gap (in-distribution minus shifted items); with differences of two
     readers' right/wrong values it is the change of that gap from one reader to the other.
 
+    The interval holds two others: the cluster t interval of the difference, and that which follows from the interval of
+    each side's mean (MOVER; Zou & Donner 2008, Statistics in Medicine 27), with room for what so few groups have not
+    shown. A small side without errors has no variance, and the first alone covered in 63 to 78 % of planted samples.
+
     Args:
-        values: [n] one number in [-1, 1] per item.
+        values: [n] one number in [-1, 1] per item. Of bool (right/wrong), a side's mean cannot leave [0, 1].
         inside: [n] True for the first set.
         groups: [n] cluster of each item; None: each item is its own.
         alpha: 1 - alpha is the level.
@@ -62,10 +67,29 @@ def side_difference(
         sides = (math.nan, mean) if n_inside == 0 else (mean, math.nan)
         return SideDifference(*sides, math.nan, Interval(math.nan, math.nan, level, reason), reason)
     means = float(given[inside].mean()), float(given[~inside].mean())
+    difference = means[0] - means[1]
+    group, _ = group_codes(groups, n)
+    lowest = 0.0 if np.asarray(values).dtype == np.bool_ else -1.0
+    ends = []
+    for name, rows, mean in (("inside", inside, means[0]), ("outside", ~inside, means[1])):
+        error = cluster_error(given[rows], group[rows])
+        if error.too_few:
+            reason = f"{name} the set: {error.too_few}"
+            return SideDifference(*means, difference, Interval(math.nan, math.nan, level, reason), reason)
+        unseen = unseen_share(level, error.n_groups)
+        ci = t_interval(mean, error, level)
+        low, high = min(ci.low, mean - unseen), max(ci.high, mean + unseen)
+        ends.append((mean - max(low, lowest), min(high, 1.0) - mean))
     influence = np.where(inside, (given - means[0]) * n / n_inside, -(given - means[1]) * n / (n - n_inside))
-    error = cluster_error(influence, group_codes(groups, n)[0])
-    ci = t_interval(means[0] - means[1], error, level, bound=2.0)
-    return SideDifference(*means, means[0] - means[1], ci, ci.reason)
+    error = cluster_error(influence, group)
+    if error.standard_error == 0.0:
+        reason = "degenerate: no variance between groups on either side"
+        return SideDifference(*means, difference, Interval(difference, difference, level, reason), reason)
+    ci = t_interval(difference, error, level, bound=math.inf)
+    low = min(ci.low, difference - math.hypot(ends[0][0], ends[1][1]))
+    high = max(ci.high, difference + math.hypot(ends[0][1], ends[1][0]))
+    most = 1.0 - lowest
+    return SideDifference(*means, difference, Interval(max(low, -most), min(high, most), level))
 
 
 def flipped(column: ArrayLike, choices: ArrayLike, seed: int) -> IntArray:

@@ -13,6 +13,7 @@ from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, group_codes, same_length, zero_one
 from evidep.stats.metadata_cells import metadata_predictions, metadata_predictions_out_of_fold, n_cells
 from evidep.stats.paired import cluster_mean, effective_df
+from evidep.stats.resampling import ClusterError, hull, unseen_share, without_largest
 from evidep.types import FloatArray, IntArray, Interval
 
 __all__ = ["Mpds", "metadata_predictions", "metadata_predictions_out_of_fold", "mpds", "n_cells"]
@@ -32,7 +33,8 @@ class Mpds:
         mpds_chance_corrected: (accuracy_metadata - majority_rate) / (accuracy_full - majority_rate): 0 where metadata
             add nothing to the constant answer, 1 where they add as much as the texts. nan where the full reader is
             within noise of the constant answer.
-        ci: Interval of `mpds`.
+        ci: Interval of `mpds`; nan with a reason for fewer than `MIN_GROUPS` groups or one with more than `MAX_SHARE`
+            of the items.
         n_cells: Number of distinct metadata tuples, where the caller knows it.
         reasons: For each value that is nan or degenerate, why.
     """
@@ -62,8 +64,10 @@ def mpds(
     """MPDS from per-item right/wrong values of both predictors on the same items.
 
     The interval resamples groups with replacement, both predictors together, and takes percentiles widened for the
-    number of groups (Hesterberg 2015). Groups with equal counts are interchangeable, so whole resamples are drawn as
-    multinomial counts over distinct groups: exact, and quick for half a million items.
+    number of groups (Hesterberg 2015). It is nowhere narrower than what a sample of that many groups may have missed,
+    and holds the interval of the items outside one large group (see `resampling`). Groups with equal counts are
+    interchangeable, so whole resamples are drawn as multinomial counts over distinct groups: exact, and quick for half
+    a million items.
 
     Args:
         correct_metadata: [n] True where the metadata predictor is right; it must not have been fitted on these items.
@@ -87,7 +91,7 @@ def mpds(
     metadata, full = zero_one(correct_metadata, "correct_metadata"), zero_one(correct_full, "correct_full")
     n = len(metadata)
     same_length(len(full), n, "correct_full")
-    group, n_groups = group_codes(groups, n)
+    group, _ = group_codes(groups, n)
     level = 1.0 - alpha
     if n == 0:
         nan = Interval(math.nan, math.nan, level, "no items")
@@ -105,8 +109,8 @@ def mpds(
         ci = Interval(math.nan, math.nan, level, reasons["mpds"])
     else:
         score = accuracy_metadata / accuracy_full
-        ci = _ratio_interval(metadata, full, group, n_groups, alpha, n_resamples, seed)
-    if ci.reason:
+        ci = _interval(metadata, full, group, alpha, n_resamples, seed)
+    if ci.reason and (math.isnan(ci.low) or ci.low == ci.high):
         reasons["ci"] = ci.reason
     gain = cluster_mean(full - (majority_rate if majority is None else majority), group, alpha)
     if gain.ci.low > 0.0:
@@ -132,15 +136,32 @@ def _majority(correct_majority: ArrayLike, majority_rate: float, n: int) -> Floa
     return majority
 
 
-def _ratio_interval(
-    above: FloatArray, below: FloatArray, group: IntArray, n_groups: int, alpha: float, n_resamples: int, seed: int
+def _interval(
+    above: FloatArray, below: FloatArray, group: IntArray, alpha: float, n_resamples: int, seed: int
 ) -> Interval:
-    """Percentile interval of sum(above) / sum(below) over resampled groups."""
+    """Interval of sum(above) / sum(below), or why none is given."""
     level = 1.0 - alpha
-    if n_groups < 2:
-        return Interval(math.nan, math.nan, level, "all items are one group: no interval can be given")
-    size = np.bincount(group, minlength=n_groups)
-    totals = np.column_stack([np.bincount(group, weights=values, minlength=n_groups) for values in (above, below)])
+    n_groups, largest = int(group.max()) + 1, float(np.bincount(group).max()) / len(group)
+    too_few = ClusterError(math.nan, math.nan, n_groups, largest).too_few
+    if too_few:
+        return Interval(math.nan, math.nan, level, too_few)
+    ci = _ratio_interval(above, below, group, alpha, n_resamples, seed)
+    outside = without_largest(group)
+    if outside is None or ci.low == ci.high or not below[outside].any():
+        return ci
+    others = np.unique(group[outside], return_inverse=True)[1]
+    second = _ratio_interval(above[outside], below[outside], others, alpha, n_resamples, seed)
+    return ci if second.low == second.high else hull(ci, second)
+
+
+def _ratio_interval(
+    above: FloatArray, below: FloatArray, group: IntArray, alpha: float, n_resamples: int, seed: int
+) -> Interval:
+    """Percentile interval of sum(above) / sum(below) over resampled groups, with room for what no group has shown."""
+    level = 1.0 - alpha
+    size = np.bincount(group)
+    n_groups = len(size)
+    totals = np.column_stack([np.bincount(group, weights=values) for values in (above, below)])
     kinds, counts = np.unique(totals, axis=0, return_counts=True)
     rng = np.random.default_rng(seed)
     rows = max(1, _ELEMENTS // len(kinds))
@@ -158,4 +179,6 @@ def _ratio_interval(
     low, high = (float(np.quantile(ratios, at, method="closest_observation")) for at in (tail, 1.0 - tail))
     if low == high:
         return Interval(low, high, level, "degenerate: every resample gives the same ratio")
-    return Interval(low, high, level)
+    # A share of groups that was not met moves the ratio down at most by ratio / accuracy_full, up by 1 / accuracy_full.
+    score, unseen = float(above.sum() / below.sum()), unseen_share(level, n_groups) / float(below.mean())
+    return Interval(max(0.0, min(low, score - unseen * score)), max(high, score + unseen), level)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evidep.errors import SettingError
+from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, group_codes, numbers, same_length, zero_one
-from evidep.types import FloatArray, Interval
+from evidep.stats.resampling import ClusterError, cluster_error, hull, t_interval, without_largest
+from evidep.types import FloatArray, IntArray, Interval
 
 _ENUMERATED = 1 << 16
 _CHUNK = 1 << 21
@@ -25,7 +26,8 @@ class ClusterMean:
     Attributes:
         estimate: Mean over items.
         standard_error: Cluster-robust standard error of it; nan with fewer than two groups.
-        df: Effective degrees of freedom of the interval (see `effective_df`): groups minus 1 where groups are equal.
+        df: Effective degrees of freedom of the interval, at most groups minus 1: the smaller of `effective_df` and of
+            the number of groups that carry the variance.
         ci: t interval at level 1 - alpha.
         reason: Why values are nan, or that the interval is degenerate; else None.
     """
@@ -56,24 +58,30 @@ class McNemar:
     reason: str | None = None
 
 
-def cluster_mean(values: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05) -> ClusterMean:
+def cluster_mean(
+    values: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05, bound: float = 1.0
+) -> ClusterMean:
     """Mean of per-item values with a t interval that lets items of one group depend on each other.
 
     The variance is the delete-one-group jackknife around the mean (CV3 of MacKinnon, Nielsen & Webb 2023, Journal of
-    Econometrics 232) with effective degrees of freedom, which keep their level where the sizes of groups differ. With
-    groups of equal size this is the ordinary t interval of the group means.
+    Econometrics 232) with effective degrees of freedom, limited by the sizes of groups and by how many of them carry
+    the variance. The interval has room for skewness, is nowhere narrower than `unseen_share` times the bound, and holds
+    that of the items outside one large group: see `resampling`. Without this, rare differences in one direction (3 % of
+    100 items) were covered in 79 % of planted samples.
 
     Args:
-        values: [n] one number per item.
+        values: [n] one number per item, none beyond ±bound.
         groups: [n] cluster of each item; None: each item is its own.
         alpha: 1 - alpha is the level of the interval.
+        bound: Largest absolute value that an item can have: 1 for right/wrong values and their differences, 2 for
+            differences of differences; math.inf where none is known (then rare values get no room).
 
     Returns:
-        nan with a reason for no items; a nan interval with a reason for one group; the interval [x, x] with a reason
-        where all groups agree exactly.
+        nan with a reason for no items; a nan interval with a reason where there are fewer than `MIN_GROUPS` groups or
+        one holds more than `MAX_SHARE` of the items; the interval [x, x] with a reason where all groups agree exactly.
 
     Raises:
-        DataError: If values are not finite numbers or the groups do not fit them.
+        DataError: If values are not finite numbers within ±bound or the groups do not fit them.
         SettingError: If alpha is not in (0, 1).
     """
     check_alpha(alpha)
@@ -82,24 +90,36 @@ def cluster_mean(values: ArrayLike, groups: ArrayLike | None = None, alpha: floa
     group, n_groups = group_codes(groups, n)
     level = 1.0 - alpha
     if n == 0:
-        return _undefined(math.nan, level, 0, 0, "no items")
-    estimate = float(values.mean())
-    if n_groups < 2:
-        return _undefined(estimate, level, n, n_groups, "all items are one group: no interval can be given")
-    size = np.bincount(group, minlength=n_groups)
-    excess = np.bincount(group, weights=values - estimate, minlength=n_groups)
-    without = -excess / (n - size)
-    scale = float(np.abs(values).max())
-    df = effective_df(size)
-    if not np.any(np.abs(without) > 1e-13 * scale):
-        reason = "degenerate: all groups agree exactly, so the interval shows no sampling error"
-        return ClusterMean(
-            estimate, 0.0, n_groups - 1, Interval(estimate, estimate, level, reason), n, n_groups, reason
+        nan = math.nan
+        return ClusterMean(nan, nan, nan, Interval(nan, nan, level, "no items"), 0, 0, "no items")
+    beyond = np.abs(values) > bound + 1e-9
+    if beyond.any():
+        at = int(np.argmax(beyond))
+        raise DataError(
+            f"values: expected numbers from {-bound:g} to {bound:g}, got {values[at]:g} at item {at}; pass their bound"
         )
-    error = math.sqrt((n_groups - 1) / n_groups * float(without @ without))
-    half_width = float(special.stdtrit(df, 1.0 - alpha / 2.0)) * error
-    ci = Interval(estimate - half_width, estimate + half_width, level)
-    return ClusterMean(estimate, error, df, ci, n, n_groups)
+    estimate = float(values.mean())
+    error = _cluster_error(values, group)
+    ci = t_interval(estimate, error, level, bound)
+    outside = without_largest(group)
+    if outside is not None and error.standard_error > 0.0:
+        others = _cluster_error(values[outside], group[outside])
+        if others.standard_error > 0.0:
+            ci = hull(ci, t_interval(float(values[outside].mean()), others, level, bound))
+    unusual = ci.reason if error.too_few or error.standard_error == 0.0 else None
+    return ClusterMean(estimate, error.standard_error, error.degrees_of_freedom, ci, n, n_groups, unusual)
+
+
+def _cluster_error(values: FloatArray, group: IntArray) -> ClusterError:
+    """`cluster_error` of values of any scale, its degrees of freedom limited by the sizes of the groups as well."""
+    scale = float(np.abs(values).max()) or 1.0
+    error = cluster_error(values / scale, group)
+    if error.n_groups < 2:
+        return error
+    df = min(error.degrees_of_freedom, effective_df(np.unique(group, return_counts=True)[1]))
+    return replace(
+        error, standard_error=scale * error.standard_error, skewness=scale * error.skewness, degrees_of_freedom=df
+    )
 
 
 def effective_df(sizes: ArrayLike) -> float:
@@ -128,7 +148,9 @@ def effective_df(sizes: ArrayLike) -> float:
     return min(max(df, 1.0), len(size) - 1.0)
 
 
-def paired_difference(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05) -> ClusterMean:
+def paired_difference(
+    a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = None, alpha: float = 0.05, bound: float = 1.0
+) -> ClusterMean:
     """Mean of a - b over the same items, with a cluster t interval (see `cluster_mean`).
 
     Args:
@@ -136,14 +158,15 @@ def paired_difference(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = Non
         b: [n] the same items under the other reader or condition.
         groups: [n] cluster of each item; None: each item is its own.
         alpha: 1 - alpha is the level of the interval.
+        bound: Largest absolute difference that an item can show: 1 for right/wrong values, math.inf where unknown.
 
     Raises:
-        DataError: If a and b differ in length or are not finite numbers.
+        DataError: If a and b differ in length, are not finite numbers, or differ by more than the bound.
         SettingError: If alpha is not in (0, 1).
     """
     first, second = numbers(a, "a"), numbers(b, "b")
     same_length(len(second), len(first), "b")
-    return cluster_mean(first - second, groups, alpha)
+    return cluster_mean(first - second, groups, alpha, bound)
 
 
 def mcnemar(correct_a: ArrayLike, correct_b: ArrayLike) -> McNemar:
@@ -247,8 +270,3 @@ def _as_extreme(sums: FloatArray, observed: float, alternative: str) -> np.ndarr
     if alternative == "two-sided":
         return np.abs(sums) >= abs(observed) - tolerance
     return sums >= observed - tolerance
-
-
-def _undefined(estimate: float, level: float, n: int, n_groups: int, reason: str) -> ClusterMean:
-    nan = math.nan
-    return ClusterMean(estimate, nan, nan, Interval(nan, nan, level, reason), n, n_groups, reason)

@@ -10,7 +10,7 @@ reader must agree):
    From here on every working reader is equivalent to zero.
 5. direct_coupling: MPDS >= mpds_high. It needs no strong reader. Where the constant answer alone reaches mpds_high,
    a high MPDS says nothing about metadata: then the chance-corrected MPDS must reach mpds_high too, and rule 6 goes
-   first.
+   first. Where MPDS has no interval (too few groups) a high value decides nothing: inconclusive.
 6. question_dominant: the best retrained query-only accuracy is within the margin of the best full accuracy. It needs a
    reader that can match query with evidence (an additive one has ΔEvi near zero on matching tasks by construction), or
    a query-only accuracy that leaves no more than the margin to gain.
@@ -37,7 +37,7 @@ from evidep.stats.region_evidence import (
     value_of,
 )
 from evidep.stats.region_flags import constant_reaches_high, find_flags, metadata_predicts_labels
-from evidep.types import DeltaEvi, Diagnosis
+from evidep.types import DeltaEvi, Diagnosis, Interval
 
 __all__ = ["AblationEvidence", "AuditEvidence", "ContrastEvidence", "ReaderEvidence", "diagnose"]
 
@@ -91,13 +91,14 @@ def _when_equivalent(
     skewed = constant_reaches_high(evidence, best.accuracy_full)
     high = metadata_predicts_labels(evidence, best.accuracy_full)
     about_metadata = _metadata_sentence(evidence, best)
+    direct: _Region = "inconclusive" if _withheld(evidence.mpds_ci) else "direct_coupling"
     if high and not skewed:
-        return "direct_coupling", [about_metadata, _what_overturns_direct(strong)]
+        return direct, [about_metadata, _what_overturns_direct(strong)]
     top, explained, about_query = _query_only(evidence, best)
     if explained and (any(reader.interaction for reader in working) or 1.0 - top <= evidence.margin + _ROUNDING):
         return "question_dominant", [about_query, about_metadata]
     if high:
-        return "direct_coupling", [about_metadata, about_query, _what_overturns_direct(strong)]
+        return direct, [about_metadata, about_query, _what_overturns_direct(strong)]
     if strong:
         return "latent_coupling", [about_metadata, about_query]
     return "reader_limited", [_why_calibrate(readers, working), about_query, about_metadata]
@@ -122,9 +123,12 @@ def _query_only(evidence: AuditEvidence, best: ReaderSummary) -> tuple[float, bo
         f" evidence reaches {top:.3f}, the best full accuracy ({best.name}) is {best.accuracy_full:.3f}, gap {gap:.3f}"
         f" against a margin of {evidence.margin:g}."
     )
-    for ablation in found[name]:
+    for ablation in found[name] if name == best.name else ():
         ci = ablation.difference
-        if name == best.name and ci is not None and not math.isnan(ci.low) and ci.low <= evidence.margin < ci.high:
+        if ci is not None and _withheld(ci):
+            words += f" That gap has no interval ({ci.reason}), so other items of this kind could turn this."
+            break
+        if ci is not None and ci.low <= evidence.margin < ci.high:
             words += f" The {span(ci)} of that gap holds the margin, so more items could turn this."
             break
     return top, explained, words
@@ -158,6 +162,9 @@ def _metadata_sentence(evidence: AuditEvidence, best: ReaderSummary) -> str:
     if math.isnan(value):
         return f"MPDS is undefined, so direct_coupling (MPDS >= {high:g}) could not be tested."
     words = f"MPDS {value:.3f}, {span(ci)}, is {'at least' if value >= high else 'below'} {high:g}."
+    if ci is not None and _withheld(ci):
+        other = "it decides nothing" if value >= high else "direct_coupling is not excluded"
+        words += f" Without an interval ({ci.reason}) {other}: audit items from more groups."
     if ci is not None and ci.low < high <= ci.high:
         other = "the verdict could be another one" if value >= high else "direct_coupling is not excluded"
         words += f" Its interval straddles {high:g}: {other}, and more items would tell."
@@ -167,6 +174,11 @@ def _metadata_sentence(evidence: AuditEvidence, best: ReaderSummary) -> str:
             f" chance-corrected MPDS ({_or_undefined(evidence.mpds_chance_corrected)}) can speak for metadata."
         )
     return words
+
+
+def _withheld(ci: Interval | None) -> bool:
+    """Whether an interval was computed and could not be given; None stands for one that was not computed."""
+    return ci is not None and math.isnan(ci.low)
 
 
 def _what_overturns_direct(strong: list[ReaderSummary]) -> str:

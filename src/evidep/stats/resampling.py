@@ -110,7 +110,7 @@ def cluster_error(influence: FloatArray, groups: IntArray | None = None, excess_
 def t_interval(estimate: float, error: ClusterError, level: float, bound: float = 1.0) -> Interval:
     """Two-sided interval estimate ± t · SE, widened on the side of the skewness, cut at ±bound.
 
-    Where `bound` is finite the interval reaches at least `unseen_share` times the bound to either side.
+    Where `bound` is finite the interval reaches at least `unseen_share` times the bound to either side, then is cut.
 
     Ends are nan, with the reason, where there are fewer than `MIN_GROUPS` groups or one holds more than
     `MAX_SHARE` of the items. With zero variance the interval is [estimate, estimate] and the reason starts with
