@@ -26,7 +26,8 @@ BINS: Final = 4
 LEAST_EXCESS: Final = 3.0
 """Standard errors by which a rule's label must be commoner than among all training items: hundreds are tried."""
 SAME_ITEMS: Final = 0.8
-"""Share of the items that meet either of two rules from which they count as one artefact, where both are met."""
+"""Share of items from which those of two rules are nearly the same."""
+SAME_SHARE: Final = 0.05
 DECLARED: Final = "metadata:"
 """Before the names of declared columns, which may be those of derived features."""
 
@@ -50,11 +51,12 @@ def automatic_metadata(
     part of MPDS: it may combine what single columns do not show. The upper screen is the better of it and of the
     metadata-majority predictor, over the accuracy in MPDS' denominator, so it is never below MPDS.
 
-    A rule is one value of one feature (numbers in quarters). Rules are chosen on the training items by how many labels
-    they gain over the majority, and counted on the evaluation items; those whose label is there not commoner than among
-    all items by more than noise (the interval over groups) are left out, and their number is given. Of rules with one
-    label and nearly the same items the strongest is kept and names the others. Out of fold rules are chosen and counted
-    on the same items, which the packet says.
+    A rule is one value of one feature (numbers in quarters) and the label that it raises. Rules are chosen on the
+    training items by how many standard errors the label is commoner there than among all, and counted on the evaluation
+    items; those whose label is there not commoner than among all items by more than noise (the interval over groups)
+    are left out, and their number is given. Of rules with one label and nearly the same items, or items nearly all of a
+    clearer rule, the clearest is kept and names the others. Out of fold rules are chosen and counted on the same items,
+    which the packet says.
 
     Returns:
         The packet's `automatic_metadata`, and the seconds that each feature and the model cost.
@@ -158,7 +160,7 @@ class _Rule:
     feature: str
     condition: str
     label: int
-    gain: int
+    share: float
     excess: float
     numeric: bool
     train: BoolArray
@@ -169,18 +171,24 @@ class _Rule:
         return f"{self.feature} {self.condition}"
 
     @property
-    def rank(self) -> tuple[int, float, bool, bool, str]:
-        """Strongest first; of equal ones declared columns before derived features, values before ranges of numbers."""
-        return -self.gain, -self.excess, not self.feature.startswith(DECLARED), self.numeric, self.words
+    def rank(self) -> tuple[float, bool, bool, str]:
+        """Clearest first; of equal ones declared columns before derived features, values before ranges of numbers."""
+        return -self.excess, not self.feature.startswith(DECLARED), self.numeric, self.words
 
     def repeats(self, other: _Rule) -> bool:
-        """Whether both are one artefact: the same label, and nearly the same training items."""
+        """Whether both are one artefact: the same label on nearly the same training items.
+
+        So is a rule nearly all of whose items meet the other, unless its label is clearly commoner there.
+        """
+        if self.label != other.label:
+            return False
         shared = int((self.train & other.train).sum())
-        return self.label == other.label and shared >= SAME_ITEMS * int((self.train | other.train).sum())
+        within = shared >= SAME_ITEMS * int(self.train.sum()) and self.share <= other.share + SAME_SHARE
+        return within or shared >= SAME_ITEMS * int((self.train | other.train).sum())
 
 
 def _rules(context: RunContext, columns: list[_Column], labels: IntArray) -> tuple[list[dict[str, Any]], int]:
-    """The strongest rules, and how many that the training items suggest do not hold on the evaluation items."""
+    """The clearest rules, and how many that the training items suggest do not hold on the evaluation items."""
     kept: list[tuple[_Rule, list[str]]] = []
     rows: list[dict[str, Any]] = []
     unconfirmed = 0
@@ -190,7 +198,7 @@ def _rules(context: RunContext, columns: list[_Column], labels: IntArray) -> tup
             stronger.append(rule.words)
             continue
         also: list[str] = []
-        row = _rule_row(context, rule, also, labels)
+        row = _rule_row(context, rule, also)
         if row is None:
             unconfirmed += 1
         elif len(kept) < MOST_RULES:
@@ -202,7 +210,6 @@ def _rules(context: RunContext, columns: list[_Column], labels: IntArray) -> tup
 def _candidates(columns: list[_Column], labels: IntArray, n_classes: int) -> Iterator[_Rule]:
     """Every condition that raises a label among the training items by three standard errors."""
     shares = np.bincount(labels, minlength=n_classes) / len(labels)
-    majority = int(shares.argmax())
     for column in columns:
         for words, inside_train, inside in _conditions(column):
             size = int(inside_train.sum())
@@ -214,13 +221,11 @@ def _candidates(columns: list[_Column], labels: IntArray, n_classes: int) -> Ite
             label = int(excess.argmax())
             if excess[label] < LEAST_EXCESS:
                 continue
-            gain = max(int(counts[label] - counts[majority]), 0)
-            yield _Rule(
-                column.name, words, label, gain, float(excess[label]), column.categories is None, inside_train, inside
-            )
+            share, numeric = float(counts[label]) / size, column.categories is None
+            yield _Rule(column.name, words, label, share, float(excess[label]), numeric, inside_train, inside)
 
 
-def _rule_row(context: RunContext, rule: _Rule, also: list[str], labels: IntArray) -> dict[str, Any] | None:
+def _rule_row(context: RunContext, rule: _Rule, also: list[str]) -> dict[str, Any] | None:
     """What the packet says of a rule; None where it does not hold on the evaluation items."""
     table = context.table
     name, base = table.label_names[rule.label], float((table.labels == rule.label).mean())
@@ -238,12 +243,12 @@ def _rule_row(context: RunContext, rule: _Rule, also: list[str], labels: IntArra
         "condition": rule.condition,
         "label": name,
         "train_items": int(rule.train.sum()),
-        "train_share": float((labels[rule.train] == rule.label).mean()),
+        "train_share": rule.share,
         "items": n,
         "share": share,
         "ci": interval(ci),
         "base_share": base,
-        "same_items": also,
+        "same_artefact": also,
         "examples": [table.ids[int(at)].as_py() for at in examples],
         "reason": ci.reason,
     }

@@ -131,7 +131,7 @@ def _shift(
         "accuracy_shifted_same_size": float(right["same size"][shifted].mean()),
         "loss": loss.estimate,
         "loss_ci": interval(loss.ci),
-        "reason": _joined({"gap": gap.reason, "loss": loss.reason}),
+        "reason": _joined({"gap": _sides(gap.reason), "loss": loss.reason}),
     }
     return row, _filtering(context, split, spec, number, kept, shifted, row)
 
@@ -172,7 +172,7 @@ def _filtering(
         "accuracy_after": float(after.mean()),
         "change": change.difference,
         "change_ci": interval(change.ci),
-        "reason": change.reason,
+        "reason": _sides(change.reason),
     }
 
 
@@ -188,6 +188,11 @@ def _unfit(train: PairTable, rows: IntArray) -> str | None:
 
 def _text_of(split: MetadataSplit, number: int, code: int) -> str:
     return value_texts(split)[number][code]
+
+
+def _sides(reason: str | None) -> str | None:
+    """The reason of a `side_difference`, its two sets called what they are here."""
+    return reason and reason.replace("outside the set", "shifted items").replace("inside the set", "other items")
 
 
 def _joined(reasons: Mapping[str, str | None]) -> str | None:

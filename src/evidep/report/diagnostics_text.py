@@ -45,11 +45,12 @@ def surface_screen(packet: AuditPacket, quote: Quote) -> list[str]:
 def _rules(found: Mapping[str, Any], quote: Quote) -> Iterator[str]:
     for rule in found["rules"]:
         examples = ", ".join(quote(name) for name in rule["examples"])
-        same = "".join(f"; nearly the same items: {quote(words)}" for words in rule.get("same_items", ()))
+        same = ", ".join(quote(words) for words in rule.get("same_artefact", ()))
+        same = f" The same artefact: {same}." if same else ""
         yield (
             f"Where {quote(rule['feature'])} {quote(rule['condition'])}, the label is {quote(rule['label'])} in "
             f"{percent(rule['share'])} {interval(rule.get('ci'))} of {rule['items']} items, "
-            f"{percent(rule['base_share'])} of all{_because(rule, quote)}: {examples}{same}."
+            f"{percent(rule['base_share'])} of all{_because(rule, quote)}: {examples}.{same}"
         )
     if found["rules"]:
         yield f"Rules were chosen on {found['rules_chosen_on']}."
@@ -57,8 +58,8 @@ def _rules(found: Mapping[str, Any], quote: Quote) -> Iterator[str]:
         yield "No value of a single feature goes with a label clearly more often than among all items."
     if found.get("rules_not_confirmed"):
         yield (
-            f"Left out, since on the evaluation items the label is not commoner than among all by more than noise: "
-            f"{found['rules_not_confirmed']} rules of the training items."
+            f"Left out: {found['rules_not_confirmed']} of the training items' rules, whose label is not commoner than "
+            "among all evaluation items by more than noise."
         )
 
 
