@@ -58,6 +58,14 @@ def test_a_recipe_is_read(monkeypatch, tmp_path):
         ("my.module:Thing:k=1", ("my.module:Thing", {"k": 1})),
         ("hf:org/model:max_length=64", ("hf:org/model", {"max_length": 64})),
         ("hf:/runs/lr=0.1/model", ("hf:/runs/lr=0.1/model", {})),
+        ("hf:C:\\model:max_length=64", ("hf:C:\\model", {"max_length": 64})),
+        ("hf:m:label_map={LABEL_0: 'a, b', B: no}", ("hf:m", {"label_map": {"LABEL_0": "a, b", "B": "no"}})),
+        ("causal_lm:model=o/m,verbalisers={no: no, yes: yes, 1: true}",
+         ("causal_lm", {"model": "o/m", "verbalisers": {"no": "no", "yes": "yes", "1": "true"}})),
+        ('causal_lm:template="E: {evidence}\\nS: {query}\\nA, (b=c):",model=m',
+         ("causal_lm", {"template": "E: {evidence}\nS: {query}\nA, (b=c):", "model": "m"})),
+        ("a:x=it's,y='it''s, a',z=\"say \\\"b, c\\\"\"", ("a", {"x": "it's", "y": "it's, a", "z": 'say "b, c"'})),
+        ("a:text=b: c", ("a", {"text": "b: c"})),
     ],
 )  # fmt: skip
 def test_parse_spec(spec, expected):
@@ -65,12 +73,19 @@ def test_parse_spec(spec, expected):
 
 
 def test_split_specs():
-    text = "majority, tfidf_lr:C=1,min_df=3,x=[a,b] ,minilm_lr:features=[u,v],hf:org/model"
+    text = (
+        "majority, tfidf_lr:C=1,min_df=3,x=[a,b] ,minilm_lr:features=[u,v],hf:org/model,"
+        "hf:m:label_map={a: b, c: d},epochs=0,"
+        "causal_lm:model=m,template='x: a, b=c',verbalisers={a: 'b, c:d=e'},majority"
+    )
     assert split_specs(text) == (
         "majority",
         "tfidf_lr:C=1,min_df=3,x=[a,b]",
         "minilm_lr:features=[u,v]",
         "hf:org/model",
+        "hf:m:label_map={a: b, c: d},epochs=0",
+        "causal_lm:model=m,template='x: a, b=c',verbalisers={a: 'b, c:d=e'}",
+        "majority",
     )
     assert split_specs(" , ") == ()
 
@@ -86,6 +101,13 @@ def test_split_specs():
         ("tfidf_lr:C", SettingError, "expected key=value after the colon, got 'C'"),
         ("tfidf_lr:C=", SettingError, "expected key=value"),
         ("tfidf_lr:C=[1", SettingError, "cannot read the value of C"),
+        (
+            "causal_lm:verbalisers={a: b",
+            SettingError,
+            "cannot read the value of verbalisers: '{a: b'; close its brackets",
+        ),
+        ("tfidf_lr:", SettingError, "expected key=value after the colon, got ''"),
+        ("tfidf_lr:C=1,C=2", SettingError, "C is given twice"),
         ("majority:C=1", SettingError, "unknown setting 'C'"),
         ("hf:", ReaderError, "names no model"),
         ("no_such_module:Thing", ReaderError, "cannot import 'no_such_module'"),
@@ -180,3 +202,25 @@ def test_fresh_readers_share_nothing():
     assert one is not two
     assert isinstance(one, AdditiveReader)
     assert np.array_equal(one._intercept, two._intercept)
+
+
+def test_what_the_label_error_advises_works_on_the_command_line(tmp_path, capsys):
+    pytest.importorskip("torch")
+    import json
+
+    from tiny_models import audit_rows, bert_model
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from evidep.cli import main
+
+    model = bert_model(tmp_path / "model")
+    BertForSequenceClassification(BertConfig.from_pretrained(model, num_labels=2)).save_pretrained(model)
+    for name, seed in (("train", 0), ("test", 1)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, audit_rows(60, seed))))
+    command = ["audit", str(tmp_path / "test.jsonl"), "--train", str(tmp_path / "train.jsonl"), "--k", "19"]
+    command += ["--ablations", "none", "--shuffles", "global", "--json", "--readers"]
+    assert main([*command, f"hf:{model}:epochs=0"]) == 2
+    complaint = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "(LABEL_0, LABEL_1) do not match the data's (no, yes); give label_map={checkpoint label: data" in complaint
+    assert main([*command, f"majority,hf:{model}:label_map={{LABEL_0: no, LABEL_1: yes}},epochs=0"]) == 0
+    assert [r["reader"] for r in json.loads(capsys.readouterr().out)["delta_evi"]] == ["majority", f"hf:{model}"]

@@ -6,6 +6,7 @@ import copy
 import difflib
 import importlib
 import inspect
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, Final
@@ -31,6 +32,7 @@ _BUILT_IN: Final = {
     "causal_lm": "evidep.readers.causal_lm:CausalLMReader",
 }
 _HUB_PREFIX: Final = "hf:"
+_FIRST_SETTING: Final = re.compile(r":\s*[A-Za-z_]\w*\s*=")
 _TRANSFORMERS_EXTRA: Final = ("accelerate", "safetensors", "tokenizers", "torch", "transformers")
 _REGISTERED: dict[str, Factory] = {}
 
@@ -116,36 +118,41 @@ def make_reader(spec: str | Reader, **settings: Any) -> Reader:
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """Name and settings of `name:key=value,key=value`; values are read as YAML (numbers, true, null, [lists]).
+    """Name and settings of `name:key=value,key=value`; the settings begin at the first `:key=`.
+
+    Values are read as YAML: numbers, true, null, [lists], "quoted texts", where backslash n is a line break. Keys and
+    values of a {mapping} are texts as they stand. A text that has commas, brackets or braces needs quotes around it.
 
     Raises:
-        SettingError: A setting has no key or value.
+        SettingError: A setting has no key or value, cannot be read, or is given twice.
     """
     import yaml
 
-    name, colon, tail = spec.strip().rpartition(":")
-    if (
-        not colon
-        or not tail.partition("=")[0].strip().isidentifier()
-        or ("=" not in tail and name not in reader_names())
-    ):
-        return spec.strip(), {}
-    settings = {}
-    for part in _outside_brackets(tail):
+    spec = spec.strip()
+    start = _FIRST_SETTING.search(spec, len(_HUB_PREFIX) if spec.startswith(_HUB_PREFIX) else 0)
+    name, colon, tail = (spec[: start.start()], ":", spec[start.start() + 1 :]) if start else spec.partition(":")
+    if not start and not (colon and name in reader_names()):
+        return spec, {}
+    settings: dict[str, Any] = {}
+    for part in _split(tail):
         key, equals, value = (text.strip() for text in part.partition("="))
-        if not key or not equals or not value:
+        if not key.isidentifier() or not equals or not value:
             raise SettingError(f"reader {spec!r}: expected key=value after the colon, got {part.strip()!r}")
+        if key in settings:
+            raise SettingError(f"reader {spec!r}: {key} is given twice; leave one of them out")
         try:
-            settings[key] = _number(yaml.safe_load(value))
+            settings[key] = _value(value)
         except yaml.YAMLError:
-            raise SettingError(f"reader {spec!r}: cannot read the value of {key}: {value!r}") from None
-    return name, settings
+            raise SettingError(
+                f"reader {spec!r}: cannot read the value of {key}: {value!r}; close its brackets or quote it"
+            ) from None
+    return name.strip(), settings
 
 
 def split_specs(text: str) -> tuple[str, ...]:
     """The specs in a comma-separated list: `majority,tfidf_lr:C=1,min_df=3,minilm_lr` names three readers."""
     specs: list[str] = []
-    for part in _outside_brackets(text):
+    for part in _split(text):
         if specs and "=" in part and ":" not in part.split("=")[0]:
             specs[-1] += f",{part.strip()}"
         elif part.strip():
@@ -153,16 +160,27 @@ def split_specs(text: str) -> tuple[str, ...]:
     return tuple(specs)
 
 
-def _outside_brackets(text: str) -> list[str]:
-    """The text split at commas that are not inside [...]."""
+def _split(text: str) -> list[str]:
+    """The text split at commas that are outside [...], {...} and quotes; a quote opens only where a value begins."""
+    pieces = re.findall(r"""(?<=[=:,\[{])\s*(?:"(?:\\.|[^"\\])*"|'(?:''|[^'])*')|.""", text, re.DOTALL)
     parts, depth = [""], 0
-    for character in text:
-        depth += (character == "[") - (character == "]")
-        if character == "," and depth == 0:
+    for piece in pieces:  # one character, or a whole quoted text
+        depth += (piece in "[{") - (piece in "]}")
+        if piece == "," and depth <= 0:
             parts.append("")
         else:
-            parts[-1] += character
+            parts[-1] += piece
     return parts
+
+
+def _value(text: str) -> Any:
+    """A setting's value; a plain text that YAML would take for a mapping (`a: b`) stays a text."""
+    import yaml
+
+    if text.startswith("{"):
+        return yaml.load(text, Loader=yaml.BaseLoader)  # builds texts only: a label no is not false
+    value = yaml.safe_load(text)
+    return text if isinstance(value, dict) else _number(value)
 
 
 def _recipe(name: str) -> dict[str, Any]:
