@@ -59,9 +59,15 @@ def run(options: argparse.Namespace) -> None:
     """Fit, save and describe one reader."""
     from evidep.data.loading import load_audit_data
     from evidep.readers.batching import make_accelerator
+    from evidep.readers.saved import CARD, save_target
     from evidep.readers.transformer import TransformerReader
     from evidep.report.model_card import model_card
 
+    if options.seed < 0:
+        raise SettingError(f"--seed: expected a whole number of at least 0, got {options.seed}")
+    out = save_target(options.out)  # refused before the fit, not after it
+    if options.workdir is not None and options.workdir.expanduser().resolve().is_relative_to(out):
+        raise SettingError(f"--workdir {options.workdir}: lies in --out {options.out}, which is replaced; name another")
     reader = _reader(options)
     packet = _packet(options.packet)
     if options.audit_k is not None:
@@ -82,18 +88,18 @@ def run(options: argparse.Namespace) -> None:
     reader.fit(data.train, seed=options.seed)
     main_process = make_accelerator(reader.precision).is_main_process
     if main_process:
-        reader.save(options.out)
+        reader.save(out)
     make_accelerator(reader.precision).wait_for_everyone()
     if options.audit_k is not None:
         from evidep.audit.api import audit
 
-        fixed = TransformerReader.load(options.out)
+        fixed = TransformerReader.load(out)
         name = options.data_name
         document = audit(options.data, readers=[fixed], k=options.audit_k, seed=options.seed, name=name, **source)
         packet = document.to_dict()
     if main_process:
         card = model_card(reader, packet, data_name=options.data_name, data_licence=options.data_licence)
-        (options.out / "README.md").write_text(card, encoding="utf-8")
+        (out / CARD).write_text(card, encoding="utf-8")
         print(json.dumps({"out": str(options.out), **reader.report.as_dict()}, indent=2))
 
 

@@ -98,6 +98,27 @@ def test_bad_input_is_one_line_and_exit_code_2(script, place, capsys, arguments,
     assert lines[-1].startswith("error: ")
 
 
+def test_a_folder_with_other_files_is_refused_before_the_fit(script, place, tmp_path, capsys, monkeypatch):
+    from evidep.readers import training
+
+    def fitted(*_):
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr(training._Run, "step", fitted)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    command = ["--recipe", str(place / "tiny" / "recipe.yaml"), "--data", str(place / "items.jsonl")]
+    monkeypatch.chdir(tmp_path)
+    for out, message in ((tmp_path, "is in use"), (".", "is in use"), (tmp_path / "thesis.txt", "is a file")):
+        assert script.main([*command, "--out", str(out)]) == 2
+        assert message in capsys.readouterr().err.splitlines()[-1]
+    monkeypatch.chdir(place)
+    assert script.main([*command, "--out", str(tmp_path)]) == 2
+    assert "holds 'thesis.txt', which no reader wrote" in capsys.readouterr().err.splitlines()[-1]
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+    assert script.main([*command, "--out", "new", "--workdir", "new/work"]) == 2
+    assert "lies in --out new" in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("name", ["cpu", "one_gpu", "many_gpus", "many_hosts"])
 def test_launch_configurations_are_accelerates_own(name):
     from accelerate.commands.config.config_args import load_config_from_file

@@ -374,8 +374,14 @@ def test_damaged_finished_weights_are_one_clear_error(model, tmp_path):
     reader.workdir = tmp_path
     reader.fit(train, seed=0)
     (file,) = tmp_path.glob("*/finished/model.safetensors")
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ReaderError, match=r"the weights of .* cannot be loaded"):
+    content = bytearray(file.read_bytes())
+    content[-2000:] = bytes(2000)
+    for damaged in (content, content[:100]):
+        file.write_bytes(damaged)
+        with pytest.raises(ReaderError, match=r"model\.safetensors does not have the content .*delete it to fit again"):
+            reader.fit(train, seed=0)
+    file.unlink()
+    with pytest.raises(ReaderError, match=r"finished is no saved reader, or a damaged one"):
         reader.fit(train, seed=0)
 
 

@@ -111,10 +111,15 @@ class CheckpointFolder:
 
 
 def publish(partial: Path, target: Path) -> None:
-    """Give a completely written folder its name; a folder that has the name already is replaced."""
+    """Give a completely written folder its name. What has the name already is replaced: check it before."""
     if target.exists():
-        shutil.rmtree(target)
-    partial.replace(target)
+        old = partial.with_name(f"{partial.name}-old")
+        shutil.rmtree(old, ignore_errors=True)
+        target.replace(old)
+        partial.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        partial.replace(target)
 
 
 def file_digest(file: Path) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from evidep.errors import CacheError, ReaderError
+from evidep.errors import ReaderError
 from evidep.readers.batching import (
     Precision,
     device_type,
@@ -21,7 +19,7 @@ from evidep.readers.batching import (
     resolve_precision,
     unique_pairs,
 )
-from evidep.readers.checkpoint import CheckpointFolder, publish
+from evidep.readers.checkpoint import CheckpointFolder
 from evidep.readers.pairing import (
     EncodedPairs,
     encode_pairs,
@@ -29,17 +27,16 @@ from evidep.readers.pairing import (
     window,
 )
 from evidep.readers.recipe import FitReport, TrainSettings
-from evidep.readers.saved import METADATA, match_labels, read_metadata
+from evidep.readers.saved import Fitted, Notes, match_labels, public_name, read_notes, save_reader
 from evidep.readers.scorer import PREPARED, PairScorer
 from evidep.readers.training import fine_tune
 from evidep.readers.truncation import ArmReport, check_shuffled, preflight
 from evidep.readers.weights import (
     CONTAMINATION,
-    first_line,
+    Weights,
     load_config,
     load_model,
     load_tokenizer,
-    quiet,
     require_transformers,
     resolve,
 )
@@ -76,7 +73,8 @@ class TransformerReader:
         workdir: Folder for checkpoints and finished weights, or None.
         report: How the last fit went, or None.
         recipe: The settings that the weights were fitted with (a loaded reader fits no more).
-        base_model: The model that fine-tuning began from.
+        base_model: The model that fine-tuning began from; of a local folder its last part alone.
+        fitted: Which fit the weights come from, or None before a fit and for weights used as they came.
 
     Raises:
         SettingError: A setting out of its range.
@@ -102,7 +100,8 @@ class TransformerReader:
         require_transformers(f"the reader {name!r}")
         self.settings = TrainSettings.of(recipe)
         self.model_name, self.revision = str(model), revision
-        self.recipe, self.base_model = self.settings, self.model_name
+        self.recipe, self.base_model = self.settings, public_name(self.model_name)
+        self.fitted: Fitted | None = None
         self.weights = resolve(model, revision)
         self.max_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
         self.new_head, self.label_map = new_head, dict(label_map or {})
@@ -197,13 +196,17 @@ class TransformerReader:
         if not self.trainable and self._model is not None and self.label_names == train.label_names:
             return self
         key = self._fit_key(train, seed)
+        fitted = Fitted(self.fingerprint, train.fingerprint, seed) if self.trainable else None
         folder = None if self.workdir is None or not self.trainable else Path(self.workdir) / key[:24]
         accelerator = make_accelerator(self.precision)
         if folder is not None and (folder / "finished").is_dir():
-            self._read(folder / "finished", key)
+            notes = read_notes(folder / "finished")
+            if notes.key != key:
+                raise ReaderError(f"{folder / 'finished'} holds another reader's fit; use another workdir or delete it")
+            self._read(notes, resolve(folder / "finished"))
             return self
         self._load_base(train.label_names, seed)
-        self.label_names = train.label_names
+        self.label_names, self.fitted = train.label_names, fitted
         longest = self._window()
         if self.trainable:
             encoded = encode_pairs(self._tokenizer, train, longest)
@@ -226,7 +229,7 @@ class TransformerReader:
         self._model.eval()
         if folder is not None:
             if accelerator.is_main_process:
-                self._write(folder / "finished", key)
+                save_reader(folder / "finished", self._notes(key), self._model, self._tokenizer)
                 CheckpointFolder(folder / "checkpoints", key).clear()
             accelerator.wait_for_everyone()
         return self
@@ -278,15 +281,15 @@ class TransformerReader:
     def save(self, folder: str | Path, *, card: str | None = None) -> None:
         """Write a folder that `AutoModelForSequenceClassification` and `pipeline` open, with `card` as its README.md.
 
+        A folder that holds a saved reader is replaced; one that holds anything else is left alone.
+
         Raises:
             ReaderError: The reader is not fitted.
-            CacheError: The folder cannot be written.
+            CacheError: The folder cannot be written, or holds other files.
         """
         if self._model is None:
             raise ReaderError(f"reader {self.info.name} is not fitted: there is nothing to save")
-        self._write(Path(folder), None)
-        if card is not None:
-            (Path(folder) / "README.md").write_text(card, encoding="utf-8")
+        save_reader(folder, self._notes(None), self._model, self._tokenizer, card)
 
     @classmethod
     def load(cls, folder: str | Path) -> TransformerReader:
@@ -295,12 +298,10 @@ class TransformerReader:
         Raises:
             ReaderError: The folder is no saved reader, or is damaged.
         """
-        values = read_metadata(Path(folder))
-        reader = cls(**{**values["settings"], "model": str(folder), "epochs": 0})
-        reader._info = replace(reader._info, contamination=values["contamination"])
-        reader.recipe = TrainSettings.of(values["recipe"])
-        reader.base_model = values["base_model"]
-        reader._read(Path(folder), None)
+        notes = read_notes(folder)
+        reader = cls(**{**notes.settings, "model": str(folder), "epochs": 0})
+        reader._info = replace(reader._info, contamination=notes.contamination)
+        reader._read(notes, reader.weights)
         return reader
 
     def _score_rows(self, model: Any, accelerator: Any, encoded: EncodedPairs, rows: IntArray) -> FloatArray:
@@ -352,45 +353,28 @@ class TransformerReader:
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._scorer, self.report = None, None
 
-    def _write(self, folder: Path, key: str | None) -> None:
-        partial = folder.with_name(f".{folder.name}-partial-{os.getpid()}")
-        values = {
-            "version": VERSION,
-            "key": key,
-            "settings": {
-                "name": self.info.name,
-                "max_length": self.max_length,
-                "precision": self._asked_precision,
-                "token_budget": self._asked_budget,
-                "licence": self.info.licence,
-            },
-            "recipe": asdict(self.recipe),
-            "base": self.weights.digest,
-            "base_model": self.base_model,
-            "contamination": self.info.contamination,
-            "label_names": self.label_names,
-            "columns": self._columns.tolist(),
-            "report": None if self.report is None else self.report.as_dict(),
+    def _notes(self, key: str | None) -> Notes:
+        assert self.label_names is not None
+        settings = {
+            "name": self.info.name,
+            "max_length": self.max_length,
+            "precision": self._asked_precision,
+            "token_budget": self._asked_budget,
+            "licence": self.info.licence,
         }
-        try:
-            partial.mkdir(parents=True, exist_ok=True)
-            with quiet():
-                self._model.save_pretrained(partial)
-                self._tokenizer.save_pretrained(partial)
-            (partial / METADATA).write_text(json.dumps(values, indent=1), encoding="utf-8")
-            publish(partial, folder)
-        except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise CacheError(f"reader folder {folder}: cannot be written ({first_line(error)})") from error
+        return Notes(
+            settings, self.recipe, self.base_model, self.info.contamination, self.label_names, self._columns,
+            self.report, self.fitted, key,
+        )  # fmt: skip
 
-    def _read(self, folder: Path, key: str | None) -> None:
-        values = read_metadata(folder)
-        if key is not None and values["key"] != key:
-            raise ReaderError(f"{folder} holds another reader's fit; use another workdir or delete it")
-        weights = resolve(folder)
+    def _read(self, notes: Notes, weights: Weights) -> None:
         self._tokenizer = load_tokenizer(weights)
         self._model = load_model("AutoModelForSequenceClassification", weights)
-        self.label_names = tuple(values["label_names"])
-        self._columns = np.array(values["columns"], dtype=np.int64)
-        self.report = None if values["report"] is None else FitReport.from_dict(values["report"])
-        self._scorer = None
+        if self._model.config.num_labels != len(notes.label_names):
+            raise ReaderError(
+                f"{weights.source} has {self._model.config.num_labels} outputs and its notes {len(notes.label_names)} "
+                "labels; fit again"
+            )
+        self.recipe, self.base_model = notes.recipe, notes.base_model
+        self.label_names, self._columns = notes.label_names, notes.columns
+        self.report, self.fitted, self._scorer = notes.report, notes.fitted, None
