@@ -13,10 +13,14 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evidep.errors import EvidepError, PacketError, ReaderError, SettingError
+
+if TYPE_CHECKING:
+    from evidep.readers.saved import Fitted
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,8 +42,9 @@ def parser() -> argparse.ArgumentParser:
     evaluation = made.add_mutually_exclusive_group()
     evaluation.add_argument("--packet", type=Path, help="packet.json of an audit of this reader, for the card")
     evaluation.add_argument("--audit-k", type=int, help="audit the fitted weights with so many shuffles, for the card")
-    made.add_argument("--data-name", help="what the card calls the data")
-    made.add_argument("--data-licence", help="licence of the data, for the card")
+    made.add_argument("--data-name", help="what the card calls the evaluation data")
+    made.add_argument("--train-name", help="what the card calls the training data")
+    made.add_argument("--train-licence", help="licence of the training data, for the card")
     return made
 
 
@@ -59,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     """Fit, save and describe one reader."""
     from evidep.data.loading import load_audit_data
     from evidep.readers.batching import make_accelerator
-    from evidep.readers.saved import CARD, save_target
+    from evidep.readers.saved import CARD, Fitted, save_target
     from evidep.readers.transformer import TransformerReader
     from evidep.report.model_card import model_card
 
@@ -84,6 +89,8 @@ def run(options: argparse.Namespace) -> None:
     data = load_audit_data(options.data, **source)
     if data.train is None:
         raise SettingError(f"--data {options.data} has no train split; give --train or --train-split")
+    if packet is not None:
+        _check_same_fit(options, packet, Fitted(reader.fingerprint, data.train.fingerprint, options.seed))
     reader.workdir = options.workdir
     reader.fit(data.train, seed=options.seed)
     main_process = make_accelerator(reader.precision).is_main_process
@@ -93,14 +100,35 @@ def run(options: argparse.Namespace) -> None:
     if options.audit_k is not None:
         from evidep.audit.api import audit
 
-        fixed = TransformerReader.load(out)
+        reader = TransformerReader.load(out)
         name = options.data_name
-        document = audit(options.data, readers=[fixed], k=options.audit_k, seed=options.seed, name=name, **source)
+        document = audit(options.data, readers=[reader], k=options.audit_k, seed=options.seed, name=name, **source)
         packet = document.to_dict()
     if main_process:
-        card = model_card(reader, packet, data_name=options.data_name, data_licence=options.data_licence)
+        card = model_card(reader, packet, **_named_train(options))
         (out / CARD).write_text(card, encoding="utf-8")
         print(json.dumps({"out": str(options.out), **reader.report.as_dict()}, indent=2))
+
+
+def _named_train(options: argparse.Namespace) -> dict[str, Any]:
+    """What the card says of the training data: its name, its licence, and its id where it is from the Hub."""
+    from evidep.audit.api import dataset_name
+
+    source = options.train or options.data
+    name = options.train_name or (options.data_name if options.train is None else None) or dataset_name(source)
+    hub = () if Path(source).expanduser().exists() else (source,)
+    return {"train_name": name, "train_licence": options.train_licence, "datasets": hub}
+
+
+def _check_same_fit(options: argparse.Namespace, packet: Mapping[str, Any], fitted: Fitted) -> None:
+    from evidep.report.model_card import audited_fit
+
+    if not audited_fit(packet, fitted):
+        held = ", ".join(f"{row['reader']} with seed {row['seed']}" for row in packet["readers"])
+        raise PacketError(
+            f"--packet {options.packet}: holds no audit of this reader, training data and seed {options.seed} (but "
+            f"{held}, fitted on {packet['data']['train_fingerprint'] or 'folds'}); audit the same, or give --audit-k"
+        )
 
 
 def _reader(options: argparse.Namespace) -> Any:
@@ -114,26 +142,23 @@ def _reader(options: argparse.Namespace) -> Any:
 
         try:
             settings = yaml.safe_load(options.recipe.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeError, yaml.YAMLError) as error:
             raise SettingError(f"--recipe {options.recipe}: cannot be read ({error.__class__.__name__})") from error
-        if not isinstance(settings, dict):
-            raise SettingError(f"--recipe {options.recipe}: expected a mapping of settings")
+        if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
+            raise SettingError(f"--recipe {options.recipe}: expected a mapping of settings (name: value)")
         reader = TransformerReader(**{"name": options.recipe.parent.name, **settings})
     if not isinstance(reader, TransformerReader) or not reader.trainable:
         raise ReaderError(
-            f"reader {reader.info.name} is not fine-tuned, so there is nothing to train; see `evidep readers`"
+            f"reader {reader.info.name} is not fine-tuned, so there is nothing to train; give minilm or another "
+            "of the fine-tuned readers in docs/readers.md"
         )
     return reader
 
 
 def _packet(path: Path | None) -> dict[str, Any] | None:
-    if path is None:
-        return None
-    try:
-        packet: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PacketError(f"--packet {path}: is no audit packet ({error.__class__.__name__})") from error
-    return packet
+    from evidep.audit.packet import AuditPacket
+
+    return None if path is None else AuditPacket.load(path).to_dict()
 
 
 if __name__ == "__main__":

@@ -18,19 +18,22 @@ from evidep.readers.transformer import TransformerReader  # noqa: E402
 HOSTILE = "a|b `c` <script>alert(1)</script>\n---\nx: - {y} [l](http://evil.example) \x1b[31m"
 
 
-def packet(name: str, data_name: str = "snli") -> dict:
-    """The keys that a card reads, as an audit writes them."""
+def packet(reader, data_name: str = "snli") -> dict:
+    """The keys that a card reads, as an audit of this fit writes them."""
+    name = reader.info.name
     row = {"reader": name, "seed": 0}
+    fit = {**row, "fingerprint": reader.fitted.reader}
     return {
         "schema_version": "1.0",
         "signature": "evidep:0.1.0|data:snli@abc|reader:tiny|K:20|seed:0",
         "data": {"name": data_name, "rows": 1000, "dropped": {}, "labels": ["no", "yes"], "groups": 400,
-                 "fingerprint": "abc"},
+                 "fingerprint": "abc", "train_fingerprint": reader.fitted.train},
         "majority_rate": 0.5,
         "metadata": {},
         "readers": [
-            {**row, "accuracy_full": 0.8125, "ci": [0.78, 0.84], "works": True},
-            {"reader": "other", "seed": 0, "accuracy_full": 0.1, "ci": [0.0, 0.2], "works": False},
+            {**fit, "accuracy_full": 0.8125, "ci": [0.78, 0.84], "works": True},
+            {**fit, "seed": 1, "accuracy_full": 0.9251, "ci": [0.78, 0.84], "works": False},
+            {"reader": "other", "seed": 0, "fingerprint": "o", "accuracy_full": 0.1, "ci": [0.0, 0.2], "works": False},
         ],
         "delta_evi": [
             {**row, "shuffle": "global", "k": 20, "mean": 0.3125, "sd_population": 0.0123, "exact": None,
@@ -39,11 +42,15 @@ def packet(name: str, data_name: str = "snli") -> dict:
             {**row, "shuffle": "within-label", "k": 20, "mean": None, "sd_population": None, "exact": None,
              "standard_error": None, "ci": None, "p_value": None, "verdict": "not_applicable", "unchanged_rate": 1.0,
              "minimum_detectable_effect": None},
+            {**row, "seed": 1, "shuffle": "global", "k": 20, "mean": 0.0666, "sd_population": 0.1, "exact": None,
+             "standard_error": 0.01, "ci": [0, 1], "p_value": 1.0, "verdict": "inconclusive",
+             "unchanged_rate": 0.0, "minimum_detectable_effect": 0.5},
             {**row, "reader": "other", "shuffle": "global", "k": 20, "mean": 0.0777, "sd_population": 0.1,
              "exact": None, "standard_error": 0.01, "ci": [0, 1], "p_value": 1.0, "verdict": "inconclusive",
              "unchanged_rate": 0.0, "minimum_detectable_effect": 0.5},
         ],
-        "ablations": [{**row, "arm": "query-only", "how": "retrained", "accuracy": 0.59, "ci": [0.56, 0.62]}],
+        "ablations": [{**row, "arm": "query-only", "how": "retrained", "accuracy": 0.59, "ci": [0.56, 0.62]},
+                      {**row, "seed": 1, "arm": "query-only", "how": "retrained", "accuracy": 0.7777, "ci": None}],
         "diagnosis": {"region": "evidence_sensitive", "flags": [], "reasons": ["tiny falls by 0.312"]},
         "environment": {"python": "3.11.7", "packages": {"torch": "2.13.0"}},
     }  # fmt: skip
@@ -59,7 +66,14 @@ def reader(tmp_path_factory):
 
 
 def test_card_is_parsed_and_true_to_the_packet(reader):
-    text = model_card(reader, packet("tiny"), data_licence="cc-by-sa-4.0", language="en")
+    text = model_card(
+        reader,
+        packet(reader),
+        train_name="snli-train",
+        train_licence="cc-by-sa-4.0",
+        datasets=["stanfordnlp/snli"],
+        language="en",
+    )
     card = ModelCard(text)
     assert card.data.license == "mit"
     assert card.data.language == "en"
@@ -75,17 +89,47 @@ def test_card_is_parsed_and_true_to_the_packet(reader):
     assert "| `query-only` | `retrained` | 0.590 | [0.560, 0.620] |" in text
     assert "Licence of the data: cc-by-sa-4.0" in text
     assert "saw \\| everything" in text
-    assert packet("tiny")["signature"] in text
+    assert packet(reader)["signature"] in text
     assert "evidence sensitive" in text
     assert "torch 2.13.0" in text
     assert f"Items: 250, {reader.report.held_out} of them held out" in text
     assert "| `learning_rate` | `5e-05` |" in text
     assert "0.0777" not in text  # another reader's row
+    for number in ("0.925", "0.0666", "0.067", "0.778"):  # another seed's rows
+        assert number not in text, number
+    # what it was trained on is not what it was evaluated on
+    assert card.data.datasets == ["stanfordnlp/snli"]
+    assert "Data: `snli-train`" in text
+    assert "Trained on `snli-train` alone" in text
+    assert "Evaluated on `snli`: 1,000 items in 400 groups (fingerprint `abc`)." in text
+    assert "Fingerprint of the training items: `spoken-250-0-0.5`; seed of the fit: 0" in text
+    assert str(reader.weights.folder) not in text
+    assert f"| `model` | `{reader.weights.folder.name}` |" in text
     assert "other" not in text.replace("other items", "").replace("another", "")
 
 
+@pytest.mark.parametrize("other", ["fingerprint", "seed", "train", "folds"])
+def test_numbers_of_another_fit_are_left_out(reader, other):
+    audit = packet(reader)
+    if other == "train":
+        audit["data"]["train_fingerprint"] = "other"
+    elif other == "folds":
+        audit["data"]["train_fingerprint"] = None
+    elif other == "seed":
+        audit["readers"] = [row for row in audit["readers"] if row["seed"] != 0]
+    else:
+        for row in audit["readers"]:
+            row["fingerprint"] = "other"
+    text = model_card(reader, audit)
+    assert ModelCard(text).data.eval_results is None
+    assert "The audit that was given is of another fit (reader, training data or seed differ)" in text
+    assert "Not measured: this model has not been audited" in text
+    for left_out in ("0.812", "0.312", "0.925", "evidence sensitive", "0.590", audit["signature"]):
+        assert left_out not in text, left_out
+
+
 def test_card_without_an_audit_says_so(reader):
-    text = model_card(reader, None, data_name="my data")
+    text = model_card(reader, None, train_name="my data")
     card = ModelCard(text)
     assert card.data.eval_results is None
     assert "Not measured: this model has not been audited" in text
@@ -94,15 +138,15 @@ def test_card_without_an_audit_says_so(reader):
 
 
 def test_failed_reader_is_called_failed(reader):
-    failed = packet("tiny")
+    failed = packet(reader)
     failed["readers"][0]["works"] = False
     assert "does not beat the commonest label by more than noise: its ΔEvi says nothing" in model_card(reader, failed)
 
 
 def test_hostile_names_break_nothing(reader):
-    hostile = packet("tiny", HOSTILE)
+    hostile = packet(reader, HOSTILE)
     hostile["diagnosis"]["reasons"] = [HOSTILE]
-    text = model_card(reader, hostile, data_licence=HOSTILE)
+    text = model_card(reader, hostile, train_name=HOSTILE, train_licence=HOSTILE, datasets=[HOSTILE])
     card = ModelCard(text)
     assert card.data.model_name == "tiny"
     assert {r.metric_value for r in card.data.eval_results} == {0.8125, 0.3125}
@@ -115,10 +159,16 @@ def test_hostile_names_break_nothing(reader):
 
 
 def test_saved_with_its_card_and_read_again(reader, tmp_path):
-    reader.save(tmp_path / "saved", card=model_card(reader, packet("tiny")))
+    reader.save(tmp_path / "saved", card=model_card(reader, packet(reader)))
     assert ModelCard.load(tmp_path / "saved" / "README.md").data.model_name == "tiny"
     loaded = TransformerReader.load(tmp_path / "saved")
-    again = model_card(loaded, packet("tiny"))
+    again = model_card(loaded, packet(reader))
+    assert "0.812" in again  # it is still that fit
+    as_it_is = packet(reader)
+    as_it_is["data"]["train_fingerprint"] = None
+    as_it_is["readers"][0]["fingerprint"] = loaded.fingerprint  # the saved weights were audited
+    assert "0.812" in model_card(loaded, as_it_is)
+    assert "0.812" not in model_card(reader, as_it_is)
     assert "| `epochs` | `1` |" in again  # the recipe of the fit, not that of the loaded reader
     assert loaded.base_model == reader.base_model
     assert np.isfinite(loaded.report.held_out_accuracy)

@@ -64,6 +64,8 @@ def test_fit_audit_save_and_card(script, place, capsys):
     assert 27 <= report["held_out"] <= 33  # a tenth of each label, to the nearest item
     card = ModelCard.load(out / "README.md")
     assert card.data.model_name == "tiny"
+    assert card.data.datasets is None  # a file is no dataset of the Hub
+    assert "Data: `spoken`" in card.text
     results = {r.metric_name: r.metric_value for r in card.data.eval_results}
     assert results["Accuracy, seed 0"] > 0.9
     assert results["ΔEvi, global shuffle, seed 0"] > 0.3  # the evidence says the label
@@ -83,7 +85,8 @@ def test_fit_audit_save_and_card(script, place, capsys):
         (["--recipe", "nowhere.yaml"], r"--recipe nowhere\.yaml: cannot be read"),
         (["--reader", "minilm:epoch=1"], "unknown setting 'epoch'"),
         (["--reader", "minilm", "--audit-k", "3"], "the smallest k is 19"),
-        (["--reader", "minilm", "--packet", "nowhere.json"], "is no audit packet"),
+        (["--reader", "minilm", "--packet", "nowhere.json"], "no audit packet at nowhere.json"),
+        (["--reader", "minilm", "--seed", "-1"], "--seed: expected a whole number of at least 0, got -1"),
         (["--reader", "minilm", "--train-split", "none"], "has no train split"),
     ],
 )
@@ -117,6 +120,54 @@ def test_a_folder_with_other_files_is_refused_before_the_fit(script, place, tmp_
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
     assert script.main([*command, "--out", "new", "--workdir", "new/work"]) == 2
     assert "lies in --out new" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{3: 4}", "expected a mapping of settings"),
+        (b"- model", "expected a mapping of settings"),
+        (b"model: \xff\xfe", "cannot be read"),
+        (b"model: [", "cannot be read"),
+    ],
+)
+def test_bad_recipes_are_one_line(script, place, tmp_path, capsys, content, message):
+    (tmp_path / "recipe.yaml").write_bytes(content)
+    command = ["--recipe", str(tmp_path / "recipe.yaml"), "--data", str(place / "items.jsonl"), "--out", "unused"]
+    assert script.main(command) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_packet_of_another_fit_is_refused_before_the_fit(script, place, tmp_path, capsys, monkeypatch):
+    import evidep
+    from evidep.readers import training
+
+    settings = yaml.safe_load((place / "tiny" / "recipe.yaml").read_text())
+    command = ["--recipe", str(place / "tiny" / "recipe.yaml"), "--data", str(place / "items.jsonl")]
+    command += ["--out", str(tmp_path / "out"), "--packet", str(tmp_path / "audit" / "packet.json")]
+
+    def audited(**changes):
+        from evidep.readers.transformer import TransformerReader
+
+        reader = TransformerReader(name="tiny", **{**settings, **changes})
+        options = {"k": 19, "shuffles": ["global"], "ablations": (), "out": tmp_path / "audit"}
+        return evidep.audit(str(place / "items.jsonl"), readers=[reader], **options)
+
+    audited(epochs=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(training._Run, "step", lambda *_: pytest.fail("the fit began"))
+        assert script.main(command) == 2
+        assert "holds no audit of this reader, training data and seed 0" in capsys.readouterr().err.splitlines()[-1]
+        for document in ("{}", "[1]"):
+            (tmp_path / "audit" / "packet.json").write_text(document)
+            assert script.main(command) == 2
+            assert "is no audit packet" in capsys.readouterr().err.splitlines()[-1]
+    accuracy = audited()["readers"][0]["accuracy_full"]
+    assert script.main([*command, "--workdir", str(place / "work"), "--train-name", "spoken, train"]) == 0
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    assert [r.metric_value for r in card.data.eval_results if r.metric_type == "accuracy"] == [round(accuracy, 6)]
+    assert "Trained on `spoken, train` alone" in card.text
+    assert "Evaluated on `items`" in card.text
 
 
 @pytest.mark.parametrize("name", ["cpu", "one_gpu", "many_gpus", "many_hosts"])

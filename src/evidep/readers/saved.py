@@ -41,6 +41,7 @@ class Notes:
         settings: Keywords of the reader: name, max_length, precision, token_budget, licence.
         recipe: How the weights were fitted.
         base_model: What the fit began from; of a local folder its last part alone.
+        base_revision: Its revision on the Hub, where one was asked for.
         contamination: What the pre-training is known to have seen, or None.
         label_names: The data's labels.
         columns: [C] the model's output of each label.
@@ -52,6 +53,7 @@ class Notes:
     settings: Mapping[str, Any]
     recipe: TrainSettings
     base_model: str
+    base_revision: str | None
     contamination: str | None
     label_names: tuple[str, ...]
     columns: IntArray
@@ -116,6 +118,7 @@ def save_reader(folder: str | Path, notes: Notes, model: Any, tokenizer: Any, ca
             "settings": dict(notes.settings),
             "recipe": asdict(notes.recipe),
             "base_model": notes.base_model,
+            "base_revision": notes.base_revision,
             "contamination": notes.contamination,
             "label_names": list(notes.label_names),
             "columns": notes.columns.tolist(),
@@ -148,6 +151,7 @@ def read_notes(folder: str | Path) -> Notes:
             settings=values["settings"],
             recipe=TrainSettings.of(values["recipe"]),
             base_model=values["base_model"],
+            base_revision=values["base_revision"],
             contamination=values["contamination"],
             label_names=tuple(values["label_names"]),
             columns=np.array(values["columns"], dtype=np.int64),
@@ -204,6 +208,7 @@ _SCHEMA: Final = _object(
         ),
         "recipe": {"type": "object"},
         "base_model": _TEXT,
+        "base_revision": {"type": ["string", "null"]},
         "contamination": {"type": ["string", "null"]},
         "label_names": {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True},
         "columns": {"type": "array", "items": _COUNT},

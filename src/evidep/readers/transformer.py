@@ -74,6 +74,7 @@ class TransformerReader:
         report: How the last fit went, or None.
         recipe: The settings that the weights were fitted with (a loaded reader fits no more).
         base_model: The model that fine-tuning began from; of a local folder its last part alone.
+        base_revision: Its revision on the Hub, where one was asked for.
         fitted: Which fit the weights come from, or None before a fit and for weights used as they came.
 
     Raises:
@@ -100,7 +101,7 @@ class TransformerReader:
         require_transformers(f"the reader {name!r}")
         self.settings = TrainSettings.of(recipe)
         self.model_name, self.revision = str(model), revision
-        self.recipe, self.base_model = self.settings, public_name(self.model_name)
+        self.recipe, self.base_model, self.base_revision = self.settings, public_name(self.model_name), revision
         self.fitted: Fitted | None = None
         self.weights = resolve(model, revision)
         self.max_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
@@ -363,8 +364,8 @@ class TransformerReader:
             "licence": self.info.licence,
         }
         return Notes(
-            settings, self.recipe, self.base_model, self.info.contamination, self.label_names, self._columns,
-            self.report, self.fitted, key,
+            settings, self.recipe, self.base_model, self.base_revision, self.info.contamination, self.label_names,
+            self._columns, self.report, self.fitted, key,
         )  # fmt: skip
 
     def _read(self, notes: Notes, weights: Weights) -> None:
@@ -375,6 +376,6 @@ class TransformerReader:
                 f"{weights.source} has {self._model.config.num_labels} outputs and its notes {len(notes.label_names)} "
                 "labels; fit again"
             )
-        self.recipe, self.base_model = notes.recipe, notes.base_model
+        self.recipe, self.base_model, self.base_revision = notes.recipe, notes.base_model, notes.base_revision
         self.label_names, self._columns = notes.label_names, notes.columns
         self.report, self.fitted, self._scorer = notes.report, notes.fitted, None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
+from evidep.readers.saved import Fitted
 from evidep.report.escape import cell, code, fenced, one_line, prose
 from evidep.report.numerals import UNDEFINED, count, interval, number, p_value, percent
 from evidep.version import __version__
@@ -19,8 +19,9 @@ def model_card(
     reader: Any,
     packet: Mapping[str, Any] | None,
     *,
-    data_name: str | None = None,
-    data_licence: str | None = None,
+    train_name: str | None = None,
+    train_licence: str | None = None,
+    datasets: Sequence[str] = (),
     language: str | None = None,
 ) -> str:
     """A Markdown model card with model-index metadata that `huggingface_hub.ModelCard` parses.
@@ -30,19 +31,19 @@ def model_card(
 
     Args:
         reader: A fitted TransformerReader.
-        packet: The document of an audit that this reader took part in (its rows are found by the reader's name), or
-            None.
-        data_name: What the training data is called; default: the packet's name for it.
-        data_licence: Licence of the training data.
+        packet: The document of an audit of this very fit, or None. Numbers of another fit (its reader, train data or
+            seed differ) are left out, and the card says so.
+        train_name: What the training data is called.
+        train_licence: Its licence.
+        datasets: Its ids on the Hub, for the metadata.
         language: Language code for the metadata.
     """
-    name = reader.info.name
-    data = (packet or {}).get("data", {})
-    called = data_name or data.get("name") or "the training data"
-    rows = _own(packet, "readers", name)
-    deltas = _own(packet, "delta_evi", name)
+    name, given = reader.info.name, packet is not None
+    rows = [] if packet is None else audited(packet, reader)
+    packet = packet if rows else None
+    deltas, ablations = _own(packet, "delta_evi", rows), _own(packet, "ablations", rows)
     parts = [
-        _metadata(reader, called, rows, deltas, language),
+        _metadata(reader, packet, rows, deltas, datasets, language),
         f"# {prose(name)}",
         f"A sequence classifier ({code(reader.base_model)}, fine-tuned) that reads a query with its evidence and "
         f"answers {_labels(reader.label_names)}. It is a reader of [evidep](https://pypi.org/project/evidep), which "
@@ -50,17 +51,17 @@ def model_card(
         "## Use",
         _use(reader),
         "## Training data",
-        _bullets(_training_data(reader, called, data, data_licence)),
+        _bullets(_training_data(reader, train_name, train_licence)),
         "## Recipe",
         _table(("setting", "value"), "ll", [(code(k), cell(v)) for k, v in _recipe(reader).items()]),
         _bullets(_course(reader)),
         "## How well it reads",
-        *_accuracy(packet, rows, reader),
+        *_accuracy(packet, rows, given),
         "## Does it read the evidence?",
         *_dependence(deltas, packet),
-        *_ablations(_own(packet, "ablations", name)),
+        *_ablations(ablations),
         "## Limits",
-        _bullets(_limits(reader, rows, called)),
+        _bullets(_limits(reader, rows, train_name)),
         "## Environment",
         _bullets(_environment(reader, packet)),
     ]
@@ -69,10 +70,37 @@ def model_card(
     return "\n\n".join(parts) + "\n"
 
 
-def _metadata(reader: Any, data_name: str, rows: Sequence[Any], deltas: Sequence[Any], language: str | None) -> str:
+def audited(packet: Mapping[str, Any], reader: Any) -> list[Mapping[str, Any]]:
+    """The packet's row of this very fit, in a list that is empty where the audit is of other weights.
+
+    A row belongs to the fit if reader, train data and seed are the fit's, or if the saved weights were audited as they
+    are.
+    """
+    rows: Sequence[Mapping[str, Any]] = packet["readers"]
+    found = [] if reader.fitted is None else audited_fit(packet, reader.fitted)
+    if not found and not reader.trainable:
+        found = [row for row in rows if row["fingerprint"] == reader.fingerprint]
+    return found[:1]
+
+
+def audited_fit(packet: Mapping[str, Any], fitted: Fitted) -> list[Mapping[str, Any]]:
+    """The rows of a packet's readers that come from a fit."""
+    if packet["data"].get("train_fingerprint") != fitted.train:
+        return []
+    return [r for r in packet["readers"] if (r["fingerprint"], r["seed"]) == (fitted.reader, fitted.seed)]
+
+
+def _metadata(
+    reader: Any,
+    packet: Mapping[str, Any] | None,
+    rows: Sequence[Any],
+    deltas: Sequence[Any],
+    datasets: Sequence[str],
+    language: str | None,
+) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
-    called = one_line(data_name, 200)
+    called = "" if packet is None else one_line(packet["data"]["name"], 200)
 
     def result(kind: str, label: str, value: float) -> EvalResult:
         return EvalResult(
@@ -98,15 +126,18 @@ def _metadata(reader: Any, data_name: str, rows: Sequence[Any], deltas: Sequence
         language=language,
         library_name="transformers",
         pipeline_tag="text-classification",
-        base_model=base if "/" in base and not Path(base).exists() else None,
+        base_model=base if "/" in base else None,
+        datasets=[one_line(each, 200) for each in datasets] or None,
         metrics=["accuracy"],
         tags=["evidep", "evidence-dependence"],
     )
     return f"---\n{values.to_yaml()}\n---"
 
 
-def _own(packet: Mapping[str, Any] | None, key: str, name: str) -> list[Mapping[str, Any]]:
-    return [] if packet is None else [row for row in packet[key] if row["reader"] == name]
+def _own(packet: Mapping[str, Any] | None, key: str, rows: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """Rows of another table of the packet that belong to the same reader and seed."""
+    own = {(row["reader"], row["seed"]) for row in rows}
+    return [] if packet is None else [row for row in packet[key] if (row["reader"], row["seed"]) in own]
 
 
 def _labels(names: Sequence[str]) -> str:
@@ -128,8 +159,10 @@ def _use(reader: Any) -> str:
     return fenced("\n".join(lines), "python") + "\n\n" + note
 
 
-def _training_data(reader: Any, called: str, data: Mapping[str, Any], licence: str | None) -> Iterable[str]:
-    yield f"Data: {code(called)}"
+def _training_data(reader: Any, name: str | None, licence: str | None) -> Iterable[str]:
+    yield f"Data: {code(name) if name else 'not named'}"
+    if reader.fitted is not None:
+        yield f"Fingerprint of the training items: {code(reader.fitted.train)}; seed of the fit: {reader.fitted.seed}"
     yield f"Licence of the data: {prose(licence) if licence else 'not stated; check it before you publish this model'}"
     report = reader.report
     if report is not None:
@@ -137,13 +170,10 @@ def _training_data(reader: Any, called: str, data: Mapping[str, Any], licence: s
             f"{count(report.held_out)} of them held out" if report.held_out else f"none held out ({prose(report.note)})"
         )
         yield f"Items: {count(report.items + report.held_out)}, {held} to choose the best step"
-    if data:
-        where = f"{count(data['rows'])} items in {count(data['groups'])} groups"
-        yield f"Evaluated on {where} (fingerprint {code(data['fingerprint'])})"
 
 
 def _recipe(reader: Any) -> dict[str, Any]:
-    shown = {"model": reader.base_model, "revision": reader.revision, "max_length": reader.max_length}
+    shown = {"model": reader.base_model, "revision": reader.base_revision, "max_length": reader.max_length}
     return {**{k: v for k, v in shown.items() if v is not None}, **asdict(reader.recipe)}
 
 
@@ -166,13 +196,20 @@ def _course(reader: Any) -> Iterable[str]:
         yield "**Collapsed:** it gave one label to every item that the fit checked it on"
 
 
-def _accuracy(packet: Mapping[str, Any] | None, rows: Sequence[Any], reader: Any) -> Iterable[str]:
+def _accuracy(packet: Mapping[str, Any] | None, rows: Sequence[Any], given: bool) -> Iterable[str]:
     if packet is None:
         yield "Not evaluated on a test set."
+        if given:
+            yield (
+                "The audit that was given is of another fit (reader, training data or seed differ), so its numbers are "
+                "left out."
+            )
         return
-    if not rows:
-        yield f"The audit has no row for {code(reader.info.name)}."
-        return
+    data = packet["data"]
+    yield (
+        f"Evaluated on {code(data['name'])}: {count(data['rows'])} items in {count(data['groups'])} groups "
+        f"(fingerprint {code(data['fingerprint'])})."
+    )
     found = [(str(r["seed"]), number(r["accuracy_full"]), _ends(r), "yes" if r["works"] else "**no**") for r in rows]
     yield _table(("seed", "accuracy", "interval", "beats the majority"), "rrll", found)
     yield f"The commonest label alone is right in {percent(packet['majority_rate'])} of the items."
@@ -232,12 +269,12 @@ def _ablations(rows: Sequence[Any]) -> Iterable[str]:
         )
 
 
-def _limits(reader: Any, rows: Sequence[Any], called: str) -> Iterable[str]:
+def _limits(reader: Any, rows: Sequence[Any], name: str | None) -> Iterable[str]:
     if reader.info.contamination:
         yield f"Contamination: {prose(reader.info.contamination)}"
     if any(not row["works"] for row in rows):
         yield "It does not beat the commonest label by more than noise: its ΔEvi says nothing"
-    yield f"Trained on {code(called)} alone; numbers hold for items like those"
+    yield f"Trained on {code(name) if name else 'the data above'} alone; numbers hold for items like those"
     yield "Evidence that does not fit into the window is not read"
     for note in reader.notes:
         yield prose(note)
