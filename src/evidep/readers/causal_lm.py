@@ -24,6 +24,7 @@ from evidep.readers.batching import (
 )
 from evidep.readers.pairing import VERY_LARGE
 from evidep.readers.prompts import Prompts
+from evidep.readers.settings import check_model_settings, check_text_mappings, check_texts
 from evidep.readers.weights import load_model, load_tokenizer, require_transformers, resolve
 from evidep.types import NULL, FloatArray, IntArray, PairTable, ReaderInfo
 
@@ -86,14 +87,27 @@ class CausalLMReader:
         contamination: str | None = None,
         licence: str | None = None,
     ) -> None:
-        require_transformers(f"the reader {name!r}")
         if model is None:
             raise SettingError(
                 "model: name a causal language model, for example causal_lm:model=HuggingFaceTB/SmolLM2-135M"
             )
+        check_model_settings(
+            name=name,
+            model=model,
+            revision=revision,
+            max_length=max_length,
+            precision=precision,
+            token_budget=token_budget,
+            contamination=contamination,
+            licence=licence,
+        )
+        check_texts(template=template)
+        if verbalisers is not None:
+            check_text_mappings(verbalisers=verbalisers)
+        require_transformers(f"the reader {name!r}")
         self.prompts = Prompts(template)
         self.weights = resolve(model, revision)
-        self.verbalisers = None if verbalisers is None else {str(k): str(v) for k, v in verbalisers.items()}
+        self.verbalisers = None if verbalisers is None else dict(verbalisers)
         self._asked_length, self._asked_precision, self._asked_budget = max_length, precision, token_budget
         unknown = "not known: the pre-training text may hold this benchmark"
         self._info = ReaderInfo(name, "strong", True, unknown if contamination is None else contamination, licence)

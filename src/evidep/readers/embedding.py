@@ -18,7 +18,7 @@ from evidep.errors import ReaderError, SettingError
 from evidep.readers.batching import Precision
 from evidep.readers.linear import LinearModel, fit_logistic, training_rows
 from evidep.readers.sentence_encoder import SentenceEncoder
-from evidep.readers.settings import check_counts, check_positive
+from evidep.readers.settings import check_counts, check_model_settings, check_positive
 from evidep.readers.weights import CONTAMINATION, require_transformers
 from evidep.types import EMPTY, NULL, FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
 
@@ -94,11 +94,20 @@ class EmbeddingReader:
         contamination: str | None = None,
         licence: str | None = None,
     ) -> None:
+        check_model_settings(
+            name=name,
+            model=model,
+            revision=revision,
+            max_length=max_length,
+            precision=precision,
+            token_budget=token_budget,
+            contamination=contamination,
+            licence=licence,
+        )
         require_transformers(f"the reader {name!r}")
-        self.features = tuple(features)
-        unknown = sorted(set(self.features) - set(FEATURES))
-        if unknown or not self.features or len(set(self.features)) != len(self.features):
-            raise SettingError(f"features: expected some of {', '.join(FEATURES)}, each once, got {list(features)}")
+        self.features = tuple(features) if isinstance(features, list | tuple) else (features,)
+        if not self.features or any(self.features.count(f) > 1 or f not in FEATURES for f in self.features):
+            raise SettingError(f"features: expected some of {', '.join(FEATURES)}, each once, got {features!r}")
         if classifier not in ("logistic", "mlp"):
             raise SettingError(f"classifier: expected logistic or mlp, got {classifier!r}")
         check_positive(C=C)

