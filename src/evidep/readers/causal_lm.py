@@ -92,15 +92,9 @@ class CausalLMReader:
                 "model: name a causal language model, for example causal_lm:model=HuggingFaceTB/SmolLM2-135M"
             )
         check_model_settings(
-            name=name,
-            model=model,
-            revision=revision,
-            max_length=max_length,
-            precision=precision,
-            token_budget=token_budget,
-            contamination=contamination,
-            licence=licence,
-        )
+            name=name, model=model, revision=revision, max_length=max_length, precision=precision,
+            token_budget=token_budget, contamination=contamination, licence=licence,
+        )  # fmt: skip
         check_texts(template=template)
         if verbalisers is not None:
             check_text_mappings(verbalisers=verbalisers)

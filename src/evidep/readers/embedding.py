@@ -95,15 +95,9 @@ class EmbeddingReader:
         licence: str | None = None,
     ) -> None:
         check_model_settings(
-            name=name,
-            model=model,
-            revision=revision,
-            max_length=max_length,
-            precision=precision,
-            token_budget=token_budget,
-            contamination=contamination,
-            licence=licence,
-        )
+            name=name, model=model, revision=revision, max_length=max_length, precision=precision,
+            token_budget=token_budget, contamination=contamination, licence=licence,
+        )  # fmt: skip
         require_transformers(f"the reader {name!r}")
         self.features = tuple(features) if isinstance(features, list | tuple) else (features,)
         if not self.features or any(self.features.count(f) > 1 or f not in FEATURES for f in self.features):

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from evidep.errors import SettingError
 
-
 PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 
 

@@ -29,6 +29,7 @@ from evidep.readers.pairing import (
 from evidep.readers.recipe import FitReport, TrainSettings
 from evidep.readers.saved import Fitted, Notes, match_labels, public_name, read_notes, save_reader
 from evidep.readers.scorer import PREPARED, PairScorer
+from evidep.readers.settings import check_flags, check_model_settings, check_text_mappings
 from evidep.readers.training import fine_tune
 from evidep.readers.truncation import ArmReport, check_shuffled, preflight
 from evidep.readers.weights import (
@@ -98,6 +99,12 @@ class TransformerReader:
         licence: str | None = None,
         **recipe: Any,
     ) -> None:
+        check_model_settings(
+            name=name, model=model, revision=revision, max_length=max_length, precision=precision,
+            token_budget=token_budget, contamination=contamination, licence=licence,
+        )  # fmt: skip
+        check_flags(new_head=new_head)
+        check_text_mappings(label_map={} if label_map is None else label_map)
         require_transformers(f"the reader {name!r}")
         self.settings = TrainSettings.of(recipe)
         self.model_name, self.revision = str(model), revision
@@ -331,7 +338,7 @@ class TransformerReader:
         classifier = any(str(a).endswith("ForSequenceClassification") for a in config.architectures or ())
         if classifier and not self.new_head:
             self._columns = match_labels(config.id2label, label_names, self.label_map, self.model_name)
-            self._model = load_model("AutoModelForSequenceClassification", self.weights)
+            self._model = load_model("AutoModelForSequenceClassification", self.weights, complete=True)
         elif not self.trainable:
             raise ReaderError(
                 f"epochs=0 needs a checkpoint that is already a classifier; {self.model_name!r} has no classification "
@@ -370,7 +377,7 @@ class TransformerReader:
 
     def _read(self, notes: Notes, weights: Weights) -> None:
         self._tokenizer = load_tokenizer(weights)
-        self._model = load_model("AutoModelForSequenceClassification", weights)
+        self._model = load_model("AutoModelForSequenceClassification", weights, complete=True)
         if self._model.config.num_labels != len(notes.label_names):
             raise ReaderError(
                 f"{weights.source} has {self._model.config.num_labels} outputs and its notes {len(notes.label_names)} "
