@@ -417,6 +417,21 @@ def test_weights_of_another_architecture_are_refused(tmp_path):
         TransformerReader(model=str(folder), precision="fp32").fit(spoken_world(40, 0), seed=0)
 
 
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_finished_classifier_without_its_head_is_refused(tmp_path, epochs):
+    from safetensors.torch import load_file, save_file
+
+    folder = classifier(tmp_path, "bert")
+    tensors = load_file(folder / "model.safetensors")
+    headless = {name: value for name, value in tensors.items() if not name.startswith("classifier")}
+    assert len(headless) == len(tensors) - 2
+    save_file(headless, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ReaderError, match=r"2 of \d+ tensors are missing and would be random.*classifier"):
+        TransformerReader(model=str(folder), epochs=epochs, precision="fp32").fit(pairs_table(), seed=0)
+    fresh = TransformerReader(model=str(folder), epochs=1, new_head=True, precision="fp32").fit(pairs_table(), seed=0)
+    assert fresh.report.steps > 0
+
+
 def test_tokenizer_without_pad_token(tmp_path):
     classifier(tmp_path, "gpt2")
     byte_tokenizer(tmp_path, roberta=False, pad=False)
@@ -460,7 +475,7 @@ def test_unknown_settings_and_precision(tmp_path):
     folder = str(classifier(tmp_path, "bert"))
     with pytest.raises(SettingError, match="unknown setting 'epoch': did you mean 'epochs'"):
         TransformerReader(model=folder, epoch=3)
-    with pytest.raises(SettingError, match="precision: expected auto, fp32, bf16 or fp16, got 'int8'"):
+    with pytest.raises(SettingError, match="precision: expected one of auto, fp32, bf16, fp16, got 'int8'"):
         TransformerReader(model=folder, precision="int8").fit(pairs_table(), seed=0)
 
 
