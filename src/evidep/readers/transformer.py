@@ -47,8 +47,10 @@ VERSION: Final = 1
 """Raised when a change makes a reader with equal settings predict otherwise."""
 TOKEN_BUDGETS: Final = {"cpu": 2048}
 GPU_TOKENS: Final = 65536
-PAIRS_PER_CALL: Final = {"cpu": 20_000}
-GPU_PAIRS: Final = 500_000
+PAIRS_PER_CALL: Final = {"cpu": 1_000}
+"""About ten seconds of MiniLM, which is what a kill may cost. It is a number and no measured time, so that the batches,
+and with them the last digits of half-precision scores, do not depend on how busy the machine is."""
+GPU_PAIRS: Final = 100_000
 
 
 class TransformerReader:
