@@ -225,7 +225,7 @@ def test_few_shifted_items_give_no_interval_but_the_reason():
     assert "loss: too few groups: 4" in row["reason"]
     for text in (" ".join(str(packet).split()), audit_card(packet)):
         assert "they lose" in text
-        assert "– (gap: shifted items: too few groups: 4, at least 10 are needed; loss: too few groups: 4" in text
+        assert "(no interval: gap: shifted items: too few groups: 4, at least 10 are needed; loss: too few" in text
 
 
 def test_a_degenerate_interval_says_so():

@@ -235,7 +235,7 @@ def test_intervals_of_rules_let_groups_share_errors():
     assert (alone["share"], alone["reason"]) == (grouped["share"], None)
     assert grouped["ci"] is None
     assert grouped["reason"] == "too few groups: 4, at least 10 are needed"
-    assert "– of " in " ".join(str(packet).split())
+    assert "of all (no interval: too few groups: 4, at least 10 are needed): i" in " ".join(str(packet).split())
 
 
 def test_a_declared_column_may_have_the_name_of_a_feature():
