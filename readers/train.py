@@ -112,12 +112,11 @@ def run(options: argparse.Namespace) -> None:
 
 def _named_train(options: argparse.Namespace) -> dict[str, Any]:
     """What the card says of the training data: its name, its licence, and its id where it is from the Hub."""
-    from evidep.audit.api import dataset_name
+    from evidep.audit.api import dataset_name, hub_ids
 
     source = options.train or options.data
     name = options.train_name or (options.data_name if options.train is None else None) or dataset_name(source)
-    hub = () if Path(source).expanduser().exists() else (source,)
-    return {"train_name": name, "train_licence": options.train_licence, "datasets": hub}
+    return {"train_name": name, "train_licence": options.train_licence, "datasets": hub_ids(source)}
 
 
 def _check_same_fit(options: argparse.Namespace, packet: Mapping[str, Any], fitted: Fitted) -> None:

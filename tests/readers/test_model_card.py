@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
-from tiny_models import bert_model, spoken_world
+from tiny_models import audit_rows, bert_model, spoken_world
 
 from evidep.report.model_card import model_card
 
@@ -172,3 +174,48 @@ def test_saved_with_its_card_and_read_again(reader, tmp_path):
     assert "| `epochs` | `1` |" in again  # the recipe of the fit, not that of the loaded reader
     assert loaded.base_model == reader.base_model
     assert np.isfinite(loaded.report.held_out_accuracy)
+
+
+def test_an_audit_writes_cards_and_an_index(tmp_path):
+    """Each fit has a card; the one behind the packet's numbers has them, and the index says which folder it is."""
+    import evidep
+
+    base = bert_model(tmp_path / "base")
+    reader = TransformerReader(name="tiny", model=str(base), epochs=1, batch_size=16, precision="fp32")
+
+    def audit(ablations):
+        return evidep.audit(
+            audit_rows(60, 1), train=audit_rows(120, 0), readers=[reader], k=19, shuffles=["global"],
+            ablations=ablations, out=tmp_path / "out", name="spoken", reader_seeds=2,
+        )  # fmt: skip
+
+    document = audit(["query-only"])
+    index = json.loads((tmp_path / "out" / "readers" / "index.json").read_text())
+    train = document["data"]["train_fingerprint"]
+    assert [(row["reader"], row["seed"], row["train"], row["audited"]) for row in index] == [
+        ("tiny", 0, train, True),
+        ("tiny", 1, train, True),
+        ("tiny", 0, f"{train}|query-only", False),
+        ("tiny", 1, f"{train}|query-only", False),
+    ]
+    found = {row["folder"] for row in index}
+    assert found == {
+        str(p.parent.relative_to(tmp_path / "out/readers")) for p in tmp_path.rglob("finished/config.json")
+    }
+    for row in index:
+        folder = tmp_path / "out" / "readers" / row["folder"]
+        card = ModelCard.load(folder / "README.md")
+        assert TransformerReader.load(folder).fitted.seed == row["seed"]
+        results = {r.metric_name: r.metric_value for r in card.data.eval_results or ()}
+        own = next(r for r in document["readers"] if r["seed"] == row["seed"])
+        if row["audited"]:
+            assert results[f"Accuracy, seed {row['seed']}"] == round(own["accuracy_full"], 6)
+            assert set(results) == {f"Accuracy, seed {row['seed']}", f"ΔEvi, global shuffle, seed {row['seed']}"}
+        else:
+            assert results == {}
+            assert f"Fingerprint of the training items: `{row['train']}`" in card.text.replace("\\", "")
+    # another audit in the same folder leaves the cards of the fits that it does not use as they are
+    marked = tmp_path / "out" / "readers" / index[2]["folder"] / "README.md"
+    marked.write_text("edited")
+    audit([])
+    assert marked.read_text() == "edited"

@@ -63,7 +63,8 @@ def audit(
         seed: Seed of shuffles, folds and fits; the same seed gives the same numbers.
         margin: Largest ΔEvi that counts as none, declared beforehand.
         alpha: Level of the tests; intervals have level 1 - alpha.
-        out: Folder for packet, per-item results and finished cells. An audit that was stopped goes on from there.
+        out: Folder for packet, per-item results, finished cells and fine-tuned readers with their cards. An audit that
+            was stopped goes on from there.
         config: Configuration of a Hub dataset.
         split: Split to audit (default: test, else validation).
         train_split: Split to fit on (default: train where there is one).
@@ -93,6 +94,7 @@ def audit(
     from evidep.audit.assemble import assemble
     from evidep.audit.cache import CellStore
     from evidep.audit.plan import AuditSettings
+    from evidep.audit.reader_cards import write_reader_cards
     from evidep.audit.runner import run_audit
     from evidep.audit.sample import limit_items
     from evidep.data.loading import load_audit_data
@@ -136,6 +138,9 @@ def audit(
     packet = assemble(results, name=name or dataset_name(dataset))
     if folder is not None:
         packet.save(folder)
+        source = dataset if train is None else train
+        called = packet["data"]["name"] if train is None else dataset_name(train)
+        write_reader_cards(folder / "readers", packet.document, train_name=called, datasets=hub_ids(source))
         _write_run(folder, results, time.monotonic() - started)
     return packet
 
@@ -162,3 +167,8 @@ def dataset_name(dataset: Any) -> str:
         return text
     info = getattr(dataset, "info", None)
     return str(getattr(info, "dataset_name", None) or "dataset")
+
+
+def hub_ids(dataset: Any) -> tuple[str, ...]:
+    """The dataset's id on the Hub, or nothing where it is a file, a folder or in memory."""
+    return (dataset,) if isinstance(dataset, str) and not Path(dataset).expanduser().exists() else ()

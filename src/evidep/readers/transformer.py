@@ -239,7 +239,7 @@ class TransformerReader:
         self._model.eval()
         if folder is not None:
             if accelerator.is_main_process:
-                save_reader(folder / "finished", self._notes(key), self._model, self._tokenizer)
+                save_reader(folder / "finished", replace(self.describe(), key=key), self._model, self._tokenizer)
                 CheckpointFolder(folder / "checkpoints", key).clear()
             accelerator.wait_for_everyone()
         return self
@@ -297,9 +297,7 @@ class TransformerReader:
             ReaderError: The reader is not fitted.
             CacheError: The folder cannot be written, or holds other files.
         """
-        if self._model is None:
-            raise ReaderError(f"reader {self.info.name} is not fitted: there is nothing to save")
-        save_reader(folder, self._notes(None), self._model, self._tokenizer, card)
+        save_reader(folder, self.describe(), self._model, self._tokenizer, card)
 
     @classmethod
     def load(cls, folder: str | Path) -> TransformerReader:
@@ -363,8 +361,14 @@ class TransformerReader:
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._scorer, self.report = None, None
 
-    def _notes(self, key: str | None) -> Notes:
-        assert self.label_names is not None
+    def describe(self) -> Notes:
+        """What a saved copy, or its card, says of this reader.
+
+        Raises:
+            ReaderError: The reader is not fitted.
+        """
+        if self.label_names is None:
+            raise ReaderError(f"reader {self.info.name} is not fitted: there is nothing to save")
         settings = {
             "name": self.info.name,
             "max_length": self.max_length,
@@ -374,7 +378,7 @@ class TransformerReader:
         }
         return Notes(
             settings, self.recipe, self.base_model, self.base_revision, self.info.contamination, self.label_names,
-            self._columns, self.report, self.fitted, key,
+            self._columns, self.report, self.fitted,
         )  # fmt: skip
 
     def _read(self, notes: Notes, weights: Weights) -> None:

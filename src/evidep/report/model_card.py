@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from evidep.readers.saved import Fitted
+from evidep.readers.saved import Fitted, Notes
 from evidep.report.escape import cell, code, fenced, one_line, prose
 from evidep.report.numerals import UNDEFINED, count, interval, number, p_value, percent
 from evidep.version import __version__
@@ -30,7 +30,7 @@ def model_card(
     evidence dependence has not been measured.
 
     Args:
-        reader: A fitted TransformerReader.
+        reader: A fitted TransformerReader, or the notes of a saved one.
         packet: The document of an audit of this very fit, or None. Numbers of another fit (its reader, train data or
             seed differ) are left out, and the card says so.
         train_name: What the training data is called.
@@ -38,48 +38,49 @@ def model_card(
         datasets: Its ids on the Hub, for the metadata.
         language: Language code for the metadata.
     """
-    name, given = reader.info.name, packet is not None
-    rows = [] if packet is None else audited(packet, reader)
+    about: Notes = reader if isinstance(reader, Notes) else reader.describe()
+    name, given = about.settings["name"], packet is not None
+    rows = [] if packet is None else _audited(packet, about, reader)
     packet = packet if rows else None
+    remarks = rows[0].get("notes", ()) if rows else getattr(reader, "notes", ())
     deltas, ablations = _own(packet, "delta_evi", rows), _own(packet, "ablations", rows)
     parts = [
-        _metadata(reader, packet, rows, deltas, datasets, language),
+        _metadata(about, packet, rows, deltas, datasets, language),
         f"# {prose(name)}",
-        f"A sequence classifier ({code(reader.base_model)}, fine-tuned) that reads a query with its evidence and "
-        f"answers {_labels(reader.label_names)}. It is a reader of [evidep](https://pypi.org/project/evidep), which "
+        f"A sequence classifier ({code(about.base_model)}, fine-tuned) that reads a query with its evidence and "
+        f"answers {_labels(about.label_names)}. It is a reader of [evidep](https://pypi.org/project/evidep), which "
         f"asks whether a benchmark's labels depend on its evidence ({CITATION}).",
         "## Use",
-        _use(reader),
+        _use(about),
         "## Training data",
-        _bullets(_training_data(reader, train_name, train_licence)),
+        _bullets(_training_data(about, train_name, train_licence)),
         "## Recipe",
-        _table(("setting", "value"), "ll", [(code(k), cell(v)) for k, v in _recipe(reader).items()]),
-        _bullets(_course(reader)),
+        _table(("setting", "value"), "ll", [(code(k), cell(v)) for k, v in _recipe(about).items()]),
+        _bullets(_course(about)),
         "## How well it reads",
         *_accuracy(packet, rows, given),
         "## Does it read the evidence?",
         *_dependence(deltas, packet),
         *_ablations(ablations),
         "## Limits",
-        _bullets(_limits(reader, rows, train_name)),
+        _bullets(_limits(about, rows, train_name, remarks)),
         "## Environment",
-        _bullets(_environment(reader, packet)),
+        _bullets(_environment(packet)),
     ]
     if packet is not None:
         parts += ["## Signature", fenced(one_line(packet["signature"]))]
     return "\n\n".join(parts) + "\n"
 
 
-def audited(packet: Mapping[str, Any], reader: Any) -> list[Mapping[str, Any]]:
+def _audited(packet: Mapping[str, Any], about: Notes, reader: Any) -> list[Mapping[str, Any]]:
     """The packet's row of this very fit, in a list that is empty where the audit is of other weights.
 
     A row belongs to the fit if reader, train data and seed are the fit's, or if the saved weights were audited as they
     are.
     """
-    rows: Sequence[Mapping[str, Any]] = packet["readers"]
-    found = [] if reader.fitted is None else audited_fit(packet, reader.fitted)
-    if not found and not reader.trainable:
-        found = [row for row in rows if row["fingerprint"] == reader.fingerprint]
+    found = [] if about.fitted is None else audited_fit(packet, about.fitted)
+    if not found and not getattr(reader, "trainable", True):
+        found = [row for row in packet["readers"] if row["fingerprint"] == reader.fingerprint]
     return found[:1]
 
 
@@ -91,7 +92,7 @@ def audited_fit(packet: Mapping[str, Any], fitted: Fitted) -> list[Mapping[str, 
 
 
 def _metadata(
-    reader: Any,
+    about: Notes,
     packet: Mapping[str, Any] | None,
     rows: Sequence[Any],
     deltas: Sequence[Any],
@@ -118,11 +119,11 @@ def _metadata(
         for d in deltas
         if d["mean"] is not None
     ]
-    base = reader.base_model
+    base = about.base_model
     values = ModelCardData(
-        model_name=one_line(reader.info.name, 200),
+        model_name=one_line(about.settings["name"], 200),
         eval_results=results or None,
-        license=reader.info.licence,
+        license=about.settings["licence"],
         language=language,
         library_name="transformers",
         pipeline_tag="text-classification",
@@ -144,14 +145,14 @@ def _labels(names: Sequence[str]) -> str:
     return ", ".join(code(name) for name in names)
 
 
-def _use(reader: Any) -> str:
+def _use(about: Notes) -> str:
     lines = [
         "from transformers import pipeline",
         "",
         'classify = pipeline("text-classification", model=FOLDER_OR_HUB_ID)',
         'classify({"text": query, "text_pair": evidence})',
     ]
-    longest = "the model's limit" if reader.max_length is None else f"{reader.max_length} tokens"
+    longest = "the model's limit" if about.settings["max_length"] is None else f"{about.settings['max_length']} tokens"
     note = (
         f"The query comes first. Inputs were cut at {longest}, always at the evidence: for the same inputs "
         'pass `truncation="only_second"` and that `max_length`.'
@@ -159,12 +160,12 @@ def _use(reader: Any) -> str:
     return fenced("\n".join(lines), "python") + "\n\n" + note
 
 
-def _training_data(reader: Any, name: str | None, licence: str | None) -> Iterable[str]:
+def _training_data(about: Notes, name: str | None, licence: str | None) -> Iterable[str]:
     yield f"Data: {code(name) if name else 'not named'}"
-    if reader.fitted is not None:
-        yield f"Fingerprint of the training items: {code(reader.fitted.train)}; seed of the fit: {reader.fitted.seed}"
+    if about.fitted is not None:
+        yield f"Fingerprint of the training items: {code(about.fitted.train)}; seed of the fit: {about.fitted.seed}"
     yield f"Licence of the data: {prose(licence) if licence else 'not stated; check it before you publish this model'}"
-    report = reader.report
+    report = about.report
     if report is not None:
         held = (
             f"{count(report.held_out)} of them held out" if report.held_out else f"none held out ({prose(report.note)})"
@@ -172,13 +173,13 @@ def _training_data(reader: Any, name: str | None, licence: str | None) -> Iterab
         yield f"Items: {count(report.items + report.held_out)}, {held} to choose the best step"
 
 
-def _recipe(reader: Any) -> dict[str, Any]:
-    shown = {"model": reader.base_model, "revision": reader.base_revision, "max_length": reader.max_length}
-    return {**{k: v for k, v in shown.items() if v is not None}, **asdict(reader.recipe)}
+def _recipe(about: Notes) -> dict[str, Any]:
+    shown = {"model": about.base_model, "revision": about.base_revision, "max_length": about.settings["max_length"]}
+    return {**{k: v for k, v in shown.items() if v is not None}, **asdict(about.recipe)}
 
 
-def _course(reader: Any) -> Iterable[str]:
-    report = reader.report
+def _course(about: Notes) -> Iterable[str]:
+    report = about.report
     if report is None:
         yield "No record of the fit was kept."
         return
@@ -269,18 +270,18 @@ def _ablations(rows: Sequence[Any]) -> Iterable[str]:
         )
 
 
-def _limits(reader: Any, rows: Sequence[Any], name: str | None) -> Iterable[str]:
-    if reader.info.contamination:
-        yield f"Contamination: {prose(reader.info.contamination)}"
+def _limits(about: Notes, rows: Sequence[Any], name: str | None, remarks: Iterable[str]) -> Iterable[str]:
+    if about.contamination:
+        yield f"Contamination: {prose(about.contamination)}"
     if any(not row["works"] for row in rows):
         yield "It does not beat the commonest label by more than noise: its ΔEvi says nothing"
     yield f"Trained on {code(name) if name else 'the data above'} alone; numbers hold for items like those"
     yield "Evidence that does not fit into the window is not read"
-    for note in reader.notes:
+    for note in remarks:
         yield prose(note)
 
 
-def _environment(reader: Any, packet: Mapping[str, Any] | None) -> Iterable[str]:
+def _environment(packet: Mapping[str, Any] | None) -> Iterable[str]:
     import importlib.metadata
     import platform
 
