@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from evidep.errors import DataError, SettingError
-from evidep.stats.calibration import calibration_reversal, reader_contrast, reader_works, seed_spread
+from evidep.stats.calibration import reader_contrast, reader_works, seed_spread
 from evidep.stats.paired import mcnemar
-from evidep.types import DeltaEvi, Interval
 
 
 def simulate(accuracy, n=600, n_classes=3, seed=0):
@@ -149,39 +148,6 @@ def test_seed_spread():
     none = seed_spread([math.nan])
     assert math.isnan(none.mean)
     assert "no seed" in none.reason
-
-
-def delta(verdict, mean):
-    ci = Interval(mean - 0.01, mean + 0.01)
-    return DeltaEvi(
-        verdict, mean, 0.0, math.nan, math.nan, 0.005, ci, ci, 0.05, "permutation", 0.014, 0.8, (0.8 - mean,), 100, 100,
-        0.0, 0.0,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("light", "strong", "half_width", "expected"),
-    [
-        (("equivalent", 0.0), ("sensitive", 0.35), 0.02, True),
-        (("equivalent", 0.0), ("sensitive", 0.35), 0.40, False),
-        (("inconclusive", 0.03), ("sensitive", 0.35), 0.02, False),
-        (("equivalent", 0.0), ("inconclusive", 0.03), 0.02, False),
-        (("sensitive", 0.2), ("sensitive", 0.6), 0.02, False),
-    ],
-)
-def test_reversal_needs_all_three(light, strong, half_width, expected):
-    step = strong[1] - light[1]
-    contrast = reader_contrast([0.0, 0.0], [0.0, 0.0])
-    contrast = type(contrast)(step, 0.01, Interval(step - half_width, step + half_width), 0.01)
-    result = calibration_reversal(delta(*light), delta(*strong), contrast)
-    assert result.reversed is expected
-    assert f"{strong[1]:.4f}" in result.reason
-
-
-def test_a_contrast_the_wrong_way_round_is_refused():
-    wrong = reader_contrast([0.0, 0.0, 0.1], [0.3, 0.4, 0.3])
-    with pytest.raises(SettingError, match="stronger minus lighter"):
-        calibration_reversal(delta("equivalent", 0.0), delta("sensitive", 0.35), wrong)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def evidence(*readers, ablations=(), mpds=0.5, corrected=NAN, majority=0.34, n_c
     )
 
 
+CLEAR = ContrastEvidence("minilm", "tfidf_lr", 0.3, Interval(0.28, 0.32))
 STATES = ("absent", "failed", "sensitive", "equivalent", "inconclusive", "not_applicable")
 
 
@@ -318,7 +319,8 @@ class TestFlags:
     def test_no_reversal_where_the_contrast_is_within_noise(self):
         readers = [reader("light", "equivalent"), reader("strong", "sensitive")]
         weak = ContrastEvidence("minilm", "tfidf_lr", 0.02, Interval(-0.01, 0.05))
-        assert "calibration_reversal" in diagnose(evidence(*readers)).flags
+        assert "calibration_reversal" in diagnose(evidence(*readers, contrasts=(CLEAR,))).flags
+        assert "calibration_reversal" not in diagnose(evidence(*readers)).flags
         assert "calibration_reversal" not in diagnose(evidence(*readers, contrasts=(weak,))).flags
 
     @pytest.mark.parametrize(("low", "high", "turned"), [(-0.01, 0.01, True), (0.005, 0.03, False)])
@@ -328,7 +330,7 @@ class TestFlags:
             "tfidf_lr", "query-only", "retrained", 0.8, Interval(0.79, 0.81), difference=Interval(low, high)
         )
         readers = [reader("light", delta("sensitive", 0.019)), reader("strong", "sensitive")]
-        found = diagnose(evidence(*readers, ablations=[alone]))
+        found = diagnose(evidence(*readers, ablations=[alone], contrasts=(CLEAR,)))
         assert ("calibration_reversal" in found.flags) is turned
         assert any("no better with the evidence than retrained without it" in r for r in found.reasons) is turned
 
@@ -429,3 +431,52 @@ def test_a_gap_to_query_only_without_an_interval_is_said():
     )
     assert found.region == "question_dominant"
     assert any("That gap has no interval (too few groups: 4" in reason for reason in found.reasons)
+
+
+class TestOutperformed:
+    """A reader below a more accurate one that needs no evidence decides nothing."""
+
+    def found(self, gain, half_width=0.01, verdict="sensitive", extra=()):
+        # tfidf_lr at accuracy 1 - 0.2 = .8; minilm_lr is better by `gain`
+        contrast = ContrastEvidence(
+            "minilm_lr", "tfidf_lr", 0.03, Interval(0.02, 0.04), gain, Interval(gain - half_width, gain + half_width)
+        )
+        readers = [reader("light", delta("equivalent", 0.0)), reader("middle", verdict, accuracy=0.8 + gain)]
+        return diagnose(evidence(*readers, *extra, contrasts=(contrast,)))
+
+    @pytest.mark.parametrize("verdict", ["sensitive", "inconclusive"])
+    def test_a_lesser_reader_is_passed_over(self, verdict):
+        found = self.found(-0.045, verdict=verdict)
+        assert found.region == "reader_limited"
+        assert "outperformed_reader" in found.flags
+        assert "calibration_reversal" not in found.flags
+        said = next(reason for reason in found.reasons if "Passed over" in reason)
+        assert "tfidf_lr, which loses nothing when the evidence is swapped, is right more often by 0.045" in said
+        assert "[0.035, 0.055]" in said
+
+    @pytest.mark.parametrize(("gain", "half_width"), [(-0.009, 0.01), (0.0, 0.01), (0.1, 0.01)])
+    def test_not_where_it_is_as_accurate_or_the_difference_is_noise(self, gain, half_width):
+        found = self.found(gain, half_width)
+        assert found.region == "evidence_sensitive"
+        assert "outperformed_reader" not in found.flags
+
+    def test_the_better_one_may_be_the_stronger(self):
+        # The middle reader is sensitive, the strong one better by .2 and equivalent: latent, as the strong one says.
+        strong = reader("strong", delta("equivalent", 0.0), accuracy=1.0)
+        middle = reader("middle", "sensitive")
+        better = ContrastEvidence("minilm", "minilm_lr", -0.3, Interval(-0.32, -0.28), 0.2, Interval(0.18, 0.22))
+        assert diagnose(evidence(middle, strong, contrasts=(better,))).region == "latent_coupling"
+        assert diagnose(evidence(middle, strong)).region == "evidence_sensitive"
+
+    def test_a_better_reader_that_is_sensitive_itself_excuses_nothing(self):
+        strong = reader("strong", "sensitive", accuracy=1.0)
+        better = ContrastEvidence("minilm", "minilm_lr", 0.0, Interval(-0.01, 0.01), 0.2, Interval(0.18, 0.22))
+        found = diagnose(evidence(reader("middle", "sensitive"), strong, contrasts=(better,)))
+        assert (found.region, found.flags) == ("evidence_sensitive", ())
+
+    def test_a_strong_reader_that_is_passed_over_is_named(self):
+        weak = ContrastEvidence("minilm", "tfidf_lr", 0.1, Interval(0.08, 0.12), -0.1, Interval(-0.12, -0.08))
+        readers = [reader("light", delta("equivalent", 0.0)), reader("strong", "sensitive", accuracy=0.7)]
+        found = diagnose(evidence(*readers, contrasts=(weak,)))
+        assert found.region == "reader_limited"
+        assert any("the strong reader minilm is less accurate than a lighter one" in reason for reason in found.reasons)

@@ -260,20 +260,23 @@ def _information(result: ReaderResult) -> dict[str, Any]:
 
 
 def _calibration(results: AuditResults) -> dict[str, Any]:
-    """Neighbouring readers of the ladder compared on the same items and shuffles, and the spread between seeds."""
+    """Readers of the ladder compared on the same items and shuffles, and the spread between seeds."""
     rows = [
         {
             "reader": contrast.stronger,
             "against": contrast.lighter,
             "difference": contrast.mean,
             "ci": interval(contrast.ci),
+            "accuracy_difference": contrast.accuracy,
+            "accuracy_ci": None if contrast.accuracy_ci is None else interval(contrast.accuracy_ci),
             "reason": contrast.ci.reason,
         }
         for contrast in contrasts(results)
     ]
     spreads = []
     for name in dict.fromkeys(result.info.name for result in results.readers):
-        arms = [result.arm("global") for result in results.readers if result.info.name == name]
+        mine = [result for result in results.readers if result.info.name == name]
+        arms = [result.arm("global") for result in ([r for r in mine if r.works.works] or mine)]
         values = [value_of(arm.delta) for arm in arms if arm is not None]
         if values:
             spread = seed_spread(np.array(values))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations
+from typing import Final
 
 from evidep.audit.results import AuditResults, ReaderResult
 from evidep.stats.calibration import reader_contrast
@@ -12,6 +13,9 @@ from evidep.stats.paired import paired_difference
 from evidep.stats.region_evidence import AblationEvidence, AuditEvidence, ContrastEvidence, ReaderEvidence
 from evidep.stats.regions import diagnose
 from evidep.types import Diagnosis
+
+RUNGS: Final = ("light", "middle", "strong")
+"""The calibration ladder."""
 
 
 def diagnose_results(results: AuditResults) -> Diagnosis:
@@ -60,18 +64,25 @@ def key(result: ReaderResult) -> str:
 
 
 def contrasts(results: AuditResults) -> tuple[ContrastEvidence, ...]:
-    """Every reader against the one before it on the ladder, at the audit's seed, on the same items and shuffles."""
-    ladder = [result for result in results.readers if result.seed == results.settings.seed and result.arm("global")]
+    """Every reader against every one before it on the ladder, at the audit's seed, on the same items and shuffles.
+
+    The ladder goes by rung (light, middle, strong), within a rung in the order given. Readers that do not work and
+    baselines are left out.
+    """
+    settings, groups = results.settings, results.data.evaluation.groups
+    ladder = [
+        result
+        for rung in RUNGS
+        for result in results.readers
+        if (result.info.strength, result.seed) == (rung, settings.seed) and result.works.works and result.arm("global")
+    ]
     found = []
-    for lighter, stronger in pairwise(ladder):
-        contrast = reader_contrast(
-            stronger.drop("global"),
-            lighter.drop("global"),
-            results.data.evaluation.groups,
-            results.settings.alpha,
-            seed=results.settings.seed,
-        )
-        found.append(ContrastEvidence(stronger.info.name, lighter.info.name, contrast.mean, contrast.ci))
+    for lighter, stronger in combinations(ladder, 2):
+        drops = stronger.drop("global"), lighter.drop("global")
+        contrast = reader_contrast(*drops, groups, settings.alpha, seed=settings.seed)
+        gain = paired_difference(stronger.correct, lighter.correct, groups, settings.alpha)
+        names = stronger.info.name, lighter.info.name
+        found.append(ContrastEvidence(*names, contrast.mean, contrast.ci, gain.estimate, gain.ci))
     return tuple(found)
 
 

@@ -172,7 +172,7 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
     for row in packet.document.get("calibration", {}).get("contrasts", []):
         page.line(
             f"ΔEvi of {page.name(row['reader'])} minus {page.name(row['against'])}, same items and shuffles: "
-            f"{_with_ends(page, row['difference'], row['ci'], row.get('reason'))}"
+            f"{_with_ends(page, row['difference'], row['ci'], row.get('reason'))}" + _accuracy_words(page, row)
         )
     for row in packet.document.get("calibration", {}).get("seed_spread", []):
         if row["seeds"] > 1:
@@ -180,6 +180,12 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
                 f"{page.name(row['reader'])} over {row['seeds']} seeds: mean ΔEvi {number(row['mean'])}, "
                 f"SD {page.value(row['sd'], row.get('reason'))}"
             )
+
+
+def _accuracy_words(page: _Page, row: facts.Row) -> str:
+    if row.get("accuracy_difference") is None:
+        return ""
+    return f"; accuracy {_with_ends(page, row['accuracy_difference'], row['accuracy_ci'], None)}"
 
 
 def _legend(packet: AuditPacket) -> str:

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evidep.errors import SettingError
 from evidep.stats.checks import check_alpha, codes, numbers, zero_one
 from evidep.stats.paired import cluster_mean, paired_difference, sign_flip_p
-from evidep.stats.region_evidence import span
-from evidep.types import DeltaEvi, Interval
+from evidep.types import Interval
 
 FEW_SEEDS: Final = 5
 """Fewest seeds whose SD is reported without a warning: for five its 95 % interval still reaches 2.9 times as high."""
@@ -80,14 +78,6 @@ class SeedSpread:
     n_seeds: int
     reason: str | None = None
     sd_ci: Interval = _NO_SPREAD
-
-
-@dataclass(frozen=True, slots=True)
-class Reversal:
-    """Whether a stronger reader overturns the near-zero ΔEvi of a lighter one, with the numbers in words."""
-
-    reversed: bool
-    reason: str
 
 
 def reader_works(
@@ -193,35 +183,6 @@ def seed_spread(values: ArrayLike) -> SeedSpread:
             reason += f"; with these the SD may be anything from {low:.2g} to {high:.2g} (95 %)"
     ci = Interval(low, high, reason=None if sd > 0.0 else "degenerate: all seeds give the same value")
     return SeedSpread(float(known.mean()), sd, len(known), reason, ci)
-
-
-def calibration_reversal(light: DeltaEvi, strong: DeltaEvi, contrast: ReaderContrast) -> Reversal:
-    """Does the stronger reader need the evidence where the lighter one does not?
-
-    All three must hold: the lighter reader is equivalent to zero, the stronger one is sensitive, and the interval of
-    their paired contrast (stronger minus lighter) lies above 0. The first two alone would compare a significant with
-    a non-significant result.
-
-    Args:
-        light: ΔEvi of the lighter reader, global shuffle.
-        strong: ΔEvi of the stronger reader, same shuffle.
-        contrast: `reader_contrast(stronger, lighter)`.
-
-    Raises:
-        SettingError: If the contrast runs the other way round.
-    """
-    step = strong.mean - light.mean
-    if abs(step) > 0.01 and contrast.mean * step < 0.0:
-        raise SettingError(
-            f"contrast: expected stronger minus lighter (about {step:.4f}), got {contrast.mean:.4f};"
-            " call reader_contrast(stronger, lighter)"
-        )
-    words = (
-        f"lighter reader ΔEvi {light.mean:.4f} ({light.verdict}), stronger reader {strong.mean:.4f} ({strong.verdict}),"
-        f" difference {contrast.mean:.4f}, {span(contrast.ci)}"
-    )
-    turned = light.verdict == "equivalent" and strong.verdict == "sensitive" and contrast.ci.low > 0.0
-    return Reversal(turned, f"{'calibration reversal' if turned else 'no calibration reversal'}: {words}")
 
 
 def _below_chance(answers: ArrayLike, labels: ArrayLike, groups: ArrayLike | None, alpha: float) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evidep.errors import SettingError
@@ -56,12 +56,21 @@ class AblationEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ContrastEvidence:
-    """Paired difference in global ΔEvi, stronger minus lighter reader."""
+    """Two readers on the same items and shuffles, stronger minus lighter reader.
+
+    Attributes:
+        mean: Difference in global ΔEvi.
+        ci: Its interval, paired by item.
+        accuracy: Difference in accuracy with the own evidence; nan where it was not computed.
+        accuracy_ci: Its interval, paired by item.
+    """
 
     stronger: str
     lighter: str
     mean: float
     ci: Interval
+    accuracy: float = math.nan
+    accuracy_ci: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,44 @@ class ReaderSummary:
         """Mean accuracy under the shuffle over seeds; nan where there is none."""
         values = [delta.accuracy_full - value_of(delta) for delta in self.deltas(shuffle)]
         return sum(values) / len(values) if values else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Outperformed:
+    """A reader that another one beats without any evidence dependence.
+
+    Attributes:
+        by: Name of the better reader, which is equivalent to zero.
+        gain: Accuracy of the better reader minus this one's, same items.
+        ci: Interval of the gain; it lies above 0.
+    """
+
+    by: str
+    gain: float
+    ci: Interval
+
+
+def outperformed(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> dict[str, Outperformed]:
+    """Readers that are not equivalent to zero while a more accurate one is, by name.
+
+    Better by more than noise, on the same items, and without losing anything when the evidence is swapped: then the
+    accuracy of the lesser reader can be had without evidence, and what it loses is its own weakness.
+    """
+    zero = {reader.name for reader in readers if reader.works and reader.verdict("global") == "equivalent"}
+    found: dict[str, Outperformed] = {}
+    for reader in readers:
+        if not reader.works or reader.verdict("global") not in ("sensitive", "inconclusive"):
+            continue
+        for contrast in evidence.contrasts:
+            ci = contrast.accuracy_ci
+            if ci is None or math.isnan(ci.low):
+                continue
+            if contrast.stronger == reader.name and contrast.lighter in zero and ci.high < 0.0:
+                turned = Interval(-ci.high, -ci.low, ci.level, ci.reason)
+                found.setdefault(reader.name, Outperformed(contrast.lighter, -contrast.accuracy, turned))
+            elif contrast.lighter == reader.name and contrast.stronger in zero and ci.low > 0.0:
+                found.setdefault(reader.name, Outperformed(contrast.stronger, contrast.accuracy, ci))
+    return found
 
 
 def value_of(delta: DeltaEvi) -> float:

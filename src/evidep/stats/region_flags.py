@@ -11,6 +11,7 @@ from evidep.stats.region_evidence import (
     AuditEvidence,
     ReaderSummary,
     mean_accuracy,
+    outperformed,
     retrained,
     span,
 )
@@ -43,7 +44,8 @@ def _best_accuracy(readers: Sequence[ReaderSummary]) -> float:
 
 
 def _calibration_reversal(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
-    ladder = [reader for reader in readers if reader.works]
+    weaker = outperformed(evidence, readers)
+    ladder = [reader for reader in readers if reader.works and reader.name not in weaker]
     for light in (reader for reader in ladder if _near_zero(evidence, reader)):
         for strong in (reader for reader in ladder if reader.verdict("global") == "sensitive"):
             if _RUNG[strong.strength] <= _RUNG[light.strength]:
@@ -54,9 +56,8 @@ def _calibration_reversal(evidence: AuditEvidence, readers: Sequence[ReaderSumma
             contrast = next(
                 (c for c in evidence.contrasts if (c.stronger, c.lighter) == (strong.name, light.name)), None
             )
-            if contrast is None:
-                return f"Calibration reversal: {words}; no paired contrast between the two was computed."
-            if contrast.ci.low > 0.0:
+            # Sensitive beside near zero is no difference yet: their paired contrast has to show one.
+            if contrast is not None and contrast.ci.low > 0.0:
                 return f"Calibration reversal: {words}; paired difference {contrast.mean:.4f}, {span(contrast.ci)}."
     return None
 
@@ -145,6 +146,22 @@ def _label_skew(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> st
     )
 
 
+def _outperformed_reader(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
+    found = outperformed(evidence, readers)
+    effects = {reader.name: reader.effect("global") for reader in readers}
+    words = [
+        f"{name} has ΔEvi {effects[name]:.4f}, but {better.by}, which loses nothing when the evidence is swapped, is"
+        f" right more often by {better.gain:.3f} ({span(better.ci)})"
+        for name, better in found.items()
+    ]
+    if not words:
+        return None
+    return (
+        f"Passed over, because a more accurate reader needs no evidence: {'; '.join(words)}. What such a reader loses"
+        " is its own weakness until a reader at least as accurate loses it too."
+    )
+
+
 def _reader_failed(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
     failed = [f"{reader.name} ({'; '.join(reader.failures)})" for reader in readers if reader.failures]
     return f"Left out, because they did not work: {', '.join(failed)}." if failed else None
@@ -193,6 +210,7 @@ RULES: Final[dict[str, _Rule]] = {
     "mismatch_detector": _mismatch_detector,
     "contaminated_reader": _contaminated_reader,
     "label_skew": _label_skew,
+    "outperformed_reader": _outperformed_reader,
     "reader_failed": _reader_failed,
     "negligible_effect": _negligible_effect,
     "labels_permuted_suspected": _labels_permuted,

@@ -1,7 +1,7 @@
 """From numbers to a region with reasons: the decision table of the audit.
 
 The rules, in the order in which they decide (global shuffle; readers that beat the constant answer; seeds of one
-reader must agree):
+reader must agree; a reader is passed over where a more accurate one is equivalent to zero, `outperformed`):
 
 1. not_applicable: no evidence can be swapped.
 2. reader_limited: no reader works.
@@ -31,6 +31,7 @@ from evidep.stats.region_evidence import (
     ReaderEvidence,
     ReaderSummary,
     mean_accuracy,
+    outperformed,
     retrained,
     span,
     summarise,
@@ -74,6 +75,8 @@ def _region(evidence: AuditEvidence, readers: list[ReaderSummary]) -> tuple[_Reg
         return "reader_limited", [_why_none_works(evidence, readers)]
     applicable = [reader for reader in working if reader.verdict("global") != "not_applicable"]
     sentences = [_reader_sentence(reader) for reader in applicable]
+    passed_over = outperformed(evidence, readers)
+    applicable = [reader for reader in applicable if reader.name not in passed_over]
     if any(reader.verdict("global") == "sensitive" for reader in applicable):
         return "evidence_sensitive", [*sentences, _why_sensitive(applicable)]
     open_readers = [reader for reader in applicable if reader.verdict("global") == "inconclusive"]
@@ -192,12 +195,20 @@ def _what_overturns_direct(strong: list[ReaderSummary]) -> str:
 
 def _why_calibrate(readers: list[ReaderSummary], working: list[ReaderSummary]) -> str:
     failed = [reader.name for reader in readers if reader.strength == "strong" and not reader.works]
-    state = f"the strong reader {', '.join(failed)} did not work" if failed else "no strong reader was run"
+    counted = {reader.name for reader in working}
+    weaker = [r.name for r in readers if r.strength == "strong" and r.works and r.name not in counted]
+    state = "no strong reader was run"
+    if weaker:
+        state = f"the strong reader {', '.join(weaker)} is less accurate than a lighter one"
+    if failed:
+        state = f"the strong reader {', '.join(failed)} did not work"
     if any(reader.strength == "strong" for reader in working):
         state = "the strong reader cannot match query with evidence"
     additive = [reader.name for reader in working if not reader.interaction]
     limit = f" ({', '.join(additive)} cannot match query with evidence at all)" if additive else ""
-    remedy = f"repair its training ({CALIBRATE} otherwise)" if failed else CALIBRATE
+    remedy = CALIBRATE
+    if failed or weaker:
+        remedy = f"repair its training, or give it more training items ({CALIBRATE} otherwise)"
     return (
         f"Near-zero ΔEvi may show the limits of the reader instead of the benchmark: {state}{limit}."
         f" Calibrate first: {remedy}."
