@@ -15,7 +15,8 @@ from tiny_models import bert_model, random_texts, spoken_world, table
 from evidep.errors import ReaderError, SettingError
 from evidep.readers.embedding import BilinearReader, EmbeddingReader
 from evidep.readers.protocol import AdditiveReader, OuterReader, Reader
-from evidep.readers.sentence_encoder import SentenceEncoder, read_pooling
+from evidep.readers.sentence_encoder import SentenceEncoder
+from evidep.readers.sentence_modules import read_pooling
 from evidep.readers.weights import resolve
 from evidep.types import EMPTY, NULL, StringColumn
 

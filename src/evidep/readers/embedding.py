@@ -20,7 +20,7 @@ from evidep.readers.linear import LinearModel, fit_logistic, training_rows
 from evidep.readers.sentence_encoder import SentenceEncoder
 from evidep.readers.settings import check_counts, check_model_settings, check_positive
 from evidep.readers.weights import CONTAMINATION, require_transformers
-from evidep.types import EMPTY, NULL, FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
+from evidep.types import EMPTY, NULL, BoolArray, FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
 
 FEATURES: Final = ("u", "v", "u*v", "|u-v|")
 VERSION: Final = 1
@@ -36,6 +36,8 @@ class EncodedEmbeddings:
         query_index: [n] which of them each item has, or NULL.
         evidence: [Ue + 1, d] vectors of the distinct evidence texts; the last one is that of the empty string.
         evidence_index: [n] which of them each item has, or NULL.
+        label_names: The table's labels.
+        texts: The distinct queries and the distinct evidence texts.
     """
 
     query: FloatArray
@@ -43,6 +45,7 @@ class EncodedEmbeddings:
     evidence: FloatArray
     evidence_index: IntArray
     label_names: tuple[str, ...]
+    texts: tuple[StringColumn, StringColumn]
 
     def vectors(self, rows: IntArray, donors: IntArray) -> tuple[IntArray, IntArray]:
         """Positions of the query and evidence vectors of a condition; NULL where there is none."""
@@ -66,7 +69,7 @@ class EmbeddingReader:
         hidden: Units of the hidden layer.
         max_length: Most tokens of one text; None takes the encoder's own limit.
         precision: Arithmetic of the encoder.
-        token_budget: Tokens per batch of the encoder.
+        token_budget: Tokens per batch of the encoder; None takes 4,096.
         max_train_rows: Largest number of training items used (a label-stratified sample of more).
         contamination: What the encoder's training is known to have seen; None looks the model up.
         licence: Licence of the encoder's weights.
@@ -89,7 +92,7 @@ class EmbeddingReader:
         hidden: int = 128,
         max_length: int | None = None,
         precision: Precision = "auto",
-        token_budget: int = 4096,
+        token_budget: int | None = None,
         max_train_rows: int = 100_000,
         contamination: str | None = None,
         licence: str | None = None,
@@ -109,7 +112,7 @@ class EmbeddingReader:
         self.classifier, self.C, self.hidden = classifier, float(C), int(hidden)
         self.max_train_rows = max_train_rows
         self.encoder = SentenceEncoder(
-            model, revision=revision, max_length=max_length, precision=precision, token_budget=token_budget
+            model, revision=revision, max_length=max_length, precision=precision, token_budget=token_budget or 4096
         )
         interaction = classifier == "mlp" or bool({"u*v", "|u-v|"} & set(self.features))
         seen = contamination if contamination is not None else CONTAMINATION.get(model)
@@ -187,7 +190,23 @@ class EmbeddingReader:
             np.vstack([self._vectors(evidence, empty), empty]).astype(np.float64),
             evidence.index,
             table.label_names,
+            (queries, evidence),
         )
+
+    def truncation(
+        self, encoded: EncodedEmbeddings, rows: IntArray, donors: IntArray
+    ) -> tuple[BoolArray, BoolArray] | None:
+        """[t] whether the query or the evidence is cut, and [t] whether the evidence reads like the query's own one.
+
+        None where the encoder's package cuts the texts itself.
+        """
+        queries, evidence = (self.encoder.windows(column) for column in encoded.texts)
+        if queries is None or evidence is None:
+            return None
+        (query, given), own = encoded.vectors(rows, donors), encoded.vectors(rows, rows)[1]
+        cut = (query >= 0) & _at(queries[0], query) | (given >= 0) & _at(evidence[0], given)
+        same = (given == own) | ((given >= 0) & (own >= 0) & (_at(evidence[1], given) == _at(evidence[1], own)))
+        return cut, same
 
     def _vectors(self, column: StringColumn, like: Any) -> FloatArray:
         if not len(column.texts):

@@ -258,6 +258,8 @@ def _checked(thing: Any, name: str) -> Reader:
             f"reader {name}: {type(thing).__name__} {what}; a reader has info, fingerprint, fit, encode and scores "
             "(evidep.readers.protocol.Reader), or is made by evidep.from_callable"
         )
+    if not isinstance(thing.info.name, str) or not thing.info.name:
+        raise SettingError(f"reader {name}: expected a text as its name, got {thing.info.name!r}; put quotes around it")
     return thing  # type: ignore[no-any-return]
 
 

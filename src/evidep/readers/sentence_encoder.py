@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidep.errors import MissingExtraError, ReaderError
+from evidep.errors import ReaderError, SettingError
 from evidep.readers.batching import (
     Precision,
     device_type,
@@ -22,31 +21,24 @@ from evidep.readers.batching import (
     token_budget_batches,
     torch_dtype,
 )
-from evidep.readers.pairing import assemble, encode_texts, input_lengths, window
-from evidep.readers.weights import Weights, load_model, load_tokenizer, resolve
-from evidep.types import NULL, StringColumn
+from evidep.readers.pairing import VERY_LARGE, assemble, encode_texts, input_lengths, window
+from evidep.readers.sentence_modules import load_stack, pool, read_pooling
+from evidep.readers.weights import Weights, load_config, load_model, load_tokenizer, resolve
+from evidep.types import NULL, BoolArray, IntArray, StringColumn
 
 Vectors = NDArray[np.float32]
+Forward = Callable[[IntArray], Any]
 CACHED_VALUES: Final = 64 * 2**20
 """Embedding values kept for later fits of the same texts (256 MiB): ablations and seeds embed the same train set."""
 
 _cache: OrderedDict[str, Vectors] = OrderedDict()
 
 
-@dataclass(frozen=True, slots=True)
-class Pooling:
-    """How token vectors become one text vector: mean or first token, then optionally scaled to length 1."""
-
-    mode: str
-    normalise: bool
-    max_length: int | None
-
-
 class SentenceEncoder:
     """A frozen sentence encoder.
 
     Folders written by sentence-transformers are read as they say (mean or first-token pooling, normalisation); other
-    module stacks are left to the sentence-transformers package; a plain transformer gets mean pooling.
+    stacks of modules are left to the sentence-transformers package, in fp32; a plain transformer gets mean pooling.
 
     Args:
         model: Folder, packaged model or Hub id.
@@ -54,6 +46,10 @@ class SentenceEncoder:
         max_length: Most tokens of a text; None takes the encoder's own limit.
         precision: Arithmetic: "auto", "fp32", "bf16" or "fp16".
         token_budget: Tokens per batch.
+
+    Raises:
+        SettingError: A setting that this encoder cannot follow.
+        ReaderError: The encoder cannot be found, or its module files are damaged.
     """
 
     def __init__(
@@ -69,11 +65,19 @@ class SentenceEncoder:
         self._asked_length = max_length
         self._precision_setting: Precision = precision
         self._budget = token_budget
-        self._loaded: tuple[Any, Any, Pooling | None] | None = None
+        self._pooling = read_pooling(self.weights)
+        if self._pooling is None and precision not in ("auto", "fp32"):
+            raise SettingError(
+                f"precision: the modules of {self.weights.source!r} are computed in fp32 only, got {precision!r}; "
+                "leave it out"
+            )
+        self._loaded: tuple[Any, Any] | None = None
 
     @property
     def precision(self) -> str:
         """The arithmetic that will be used on this machine."""
+        if self._pooling is None:
+            return "fp32"
         return resolve_precision(self._precision_setting, device_type())
 
     @property
@@ -86,6 +90,7 @@ class SentenceEncoder:
 
         Raises:
             ReaderError: The encoder cannot be loaded, or memory runs out.
+            SettingError: max_length leaves no room for text.
         """
         key = f"{self.fingerprint}:{_digest(column)}"
         if key in _cache:
@@ -103,26 +108,47 @@ class SentenceEncoder:
             _cache.popitem(last=False)
         return vectors
 
+    def windows(self, column: StringColumn) -> tuple[BoolArray, IntArray] | None:
+        """What truncation leaves of the column's distinct texts.
+
+        Returns:
+            [U] whether a text is cut, and [U] a code that texts share whose tokens are the same after the cut. None for
+            a stack of modules, which cuts by itself.
+        """
+        if self._pooling is None:
+            return None
+        tokenizer = load_tokenizer(self.weights)
+        limit = window(tokenizer, load_config(self.weights), self._asked_length or self._pooling.max_length)
+        store = encode_texts(tokenizer, column, limit).queries
+        tokens = [store.ids[start:stop].tobytes() for start, stop in pairwise(store.starts.tolist())]
+        codes: dict[bytes, int] = {}
+        seen = [codes.setdefault(text, len(codes)) for text in tokens]
+        return store.lengths > store.kept(), np.array(seen, dtype=np.int64)
+
     def _compute(self, column: StringColumn) -> Vectors:
-        if self._loaded is None:
-            self._loaded = self._load()
-        model, tokenizer, pooling = self._loaded
-        if pooling is None:
-            texts = [text for chunk in column.chunks() for text in chunk]
-            return np.asarray(model.encode(texts, show_progress_bar=False, convert_to_numpy=True), dtype=np.float32)
+        accelerator = make_accelerator("fp32")
+        forward, lengths, width = (self._plain if self._pooling else self._stack)(accelerator, column)
+        batches = token_budget_batches(lengths, self._budget)
+        return score_batches(accelerator, batches, forward, len(lengths), width, "embedding").astype(np.float32)
+
+    def _plain(self, accelerator: Any, column: StringColumn) -> tuple[Forward, IntArray, int]:
+        """A transformer with pooling: how to embed the texts at given positions, the texts' lengths, the width."""
         import torch
 
-        # Two texts at least, so that a probe of the width is never an empty batch.
+        if self._loaded is None:
+            self._loaded = load_model("AutoModel", self.weights), load_tokenizer(self.weights)
+        model, tokenizer = self._loaded
+        pooling = self._pooling
+        assert pooling is not None
         limit = window(tokenizer, model.config, self._asked_length or pooling.max_length)
+        _check_room(tokenizer, limit)
         encoded = encode_texts(tokenizer, column, limit)
-        accelerator = make_accelerator("fp32")
         network = model.to(accelerator.device, torch_dtype(self.precision))
-        n, width = len(column.texts), int(model.config.hidden_size)
-        alone = np.arange(n)
-        nothing = np.full(n, NULL, dtype=np.int64)
+        alone = np.arange(len(column.texts))
+        nothing = np.full(len(alone), NULL, dtype=np.int64)
         typed = "token_type_ids" in tokenizer.model_input_names
 
-        def forward(batch: NDArray[np.int64]) -> Any:
+        def forward(batch: IntArray) -> Any:
             inputs = assemble(encoded, alone[batch], nothing[batch])
             tensors = {"input_ids": torch.from_numpy(inputs.ids).to(accelerator.device)}
             if typed:
@@ -132,75 +158,37 @@ class SentenceEncoder:
                 tensors["attention_mask"] = mask
             return pool(network(**tensors).last_hidden_state.float(), mask, pooling)
 
-        batches = token_budget_batches(input_lengths(encoded, alone, nothing), self._budget)
-        return score_batches(accelerator, batches, forward, n, width, "embedding").astype(np.float32)
+        return forward, input_lengths(encoded, alone, nothing), int(model.config.hidden_size)
 
-    def _load(self) -> tuple[Any, Any, Pooling | None]:
-        pooling = read_pooling(self.weights)
-        if pooling is None:
-            try:
-                from sentence_transformers import SentenceTransformer
-            except ImportError as error:
-                raise MissingExtraError(
-                    "sentence-transformers", "transformers", f"the encoder {self.weights.source!r}"
-                ) from error
-            return SentenceTransformer(self.weights.source, trust_remote_code=False), None, None
-        tokenizer = load_tokenizer(self.weights)
-        return load_model("AutoModel", self.weights), tokenizer, pooling
+    def _stack(self, accelerator: Any, column: StringColumn) -> tuple[Forward, IntArray, int]:
+        """The same for a stack of modules that the sentence-transformers package runs."""
+        if self._loaded is None:
+            self._loaded = load_stack(self.weights, str(accelerator.device)), None
+        model = self._loaded[0]
+        if self._asked_length is not None:
+            limit = model.max_seq_length or VERY_LARGE
+            if self._asked_length > limit:
+                raise ReaderError(
+                    f"max_length: the model holds at most {limit} tokens, got {self._asked_length}; lower it"
+                )
+            _check_room(model.tokenizer, self._asked_length)
+            model.max_seq_length = self._asked_length
+        texts = [text for chunk in column.chunks() for text in chunk]
 
+        def embed(chosen: list[str]) -> Any:
+            return model.encode(chosen, batch_size=len(chosen), convert_to_tensor=True, show_progress_bar=False).float()
 
-def pool(hidden: Any, mask: Any, pooling: Pooling) -> Any:
-    """Text vectors [B, d] of token vectors [B, L, d]; `mask` [B, L] is None where nothing is padded."""
-    import torch
-
-    if pooling.mode == "cls":
-        vectors = hidden[:, 0]
-    elif mask is None:
-        vectors = hidden.mean(dim=1)
-    else:
-        weight = mask.unsqueeze(-1).to(hidden.dtype)
-        vectors = (hidden * weight).sum(dim=1) / weight.sum(dim=1)
-    return torch.nn.functional.normalize(vectors, dim=-1) if pooling.normalise else vectors
+        # About four characters make a token; the lengths only decide what is embedded together.
+        lengths = np.array([min(1 + len(text) // 4, model.max_seq_length or 512) for text in texts], dtype=np.int64)
+        return lambda batch: embed([texts[at] for at in batch.tolist()]), lengths, int(embed([""]).shape[1])
 
 
-def read_pooling(weights: Weights) -> Pooling | None:
-    """The pooling that a sentence-transformers folder declares; None where its modules are not the usual three."""
-    modules = _read_json(weights, "modules.json")
-    if modules is None:
-        return Pooling("mean", False, None)
-    kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0]["path"]:
-        return None
-    config = _read_json(weights, f"{modules[1]['path']}/config.json") or {}
-    modes = [name for name, on in config.items() if name.startswith("pooling_mode_") and on is True] or [
-        f"pooling_mode_{config.get('pooling_mode', 'mean')}"
-    ]
-    known = {
-        "pooling_mode_mean_tokens": "mean",
-        "pooling_mode_mean": "mean",
-        "pooling_mode_cls_token": "cls",
-        "pooling_mode_cls": "cls",
-    }
-    if len(modes) != 1 or modes[0] not in known:
-        return None
-    length = (_read_json(weights, "sentence_bert_config.json") or {}).get("max_seq_length")
-    return Pooling(known[modes[0]], kinds[-1] == "Normalize", length)
-
-
-def _read_json(weights: Weights, name: str) -> Any:
-    from transformers.utils import cached_file
-
-    if weights.folder is not None:
-        file = weights.folder / name
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-    found = cached_file(
-        weights.source,
-        name,
-        revision=weights.revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    return None if found is None else json.loads(Path(found).read_text(encoding="utf-8"))
+def _check_room(tokenizer: Any, limit: int) -> None:
+    special = tokenizer.num_special_tokens_to_add()
+    if limit <= special:
+        raise SettingError(
+            f"max_length: {special} special tokens surround a text, got max_length={limit}; use at least {special + 1}"
+        )
 
 
 def _digest(column: StringColumn) -> str:

@@ -20,7 +20,7 @@ from evidep.readers.ngrams import (
     row_chunks,
     used_chunks,
 )
-from evidep.readers.settings import check_counts, check_positive
+from evidep.readers.settings import check_counts, check_flags, check_positive
 from evidep.types import FloatArray, IntArray, PairTable, ReaderInfo, StringColumn
 
 
@@ -76,6 +76,7 @@ class FieldReader:
     ) -> None:
         check_positive(C=C, evidence_weight=evidence_weight, max_train_mb=max_train_mb)
         check_counts(min_df=min_df, max_features=max_features, max_train_rows=max_train_rows)
+        check_flags(char_trigrams=char_trigrams)
         self.name = name or self._registry_name
         self.notes: tuple[str, ...] = ()
         self._c, self._evidence_weight, self._char_trigrams = float(C), float(evidence_weight), bool(char_trigrams)

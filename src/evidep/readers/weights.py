@@ -222,7 +222,7 @@ class quiet:
             logging.enable_progress_bar()
 
 
-def first_line(error: BaseException, limit: int = 200) -> str:
-    """An exception's message as one short line."""
+def first_line(error: BaseException | str, limit: int = 200) -> str:
+    """An exception's message, or a text, as one short line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"
