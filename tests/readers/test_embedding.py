@@ -361,7 +361,7 @@ def test_pickled_weights_are_not_loaded(tmp_path, where):
 
     torch.save(load_file(place / "model.safetensors"), place / "pytorch_model.bin")
     (place / "model.safetensors").unlink()
-    with pytest.raises(ReaderError, match="pytorch_model.bin as a pickle, which is not loaded; save it anew"):
+    with pytest.raises(ReaderError, match=r"pytorch_model\.bin as a pickle, which is not loaded; save it anew"):
         SentenceEncoder(str(folder)).embed(StringColumn.from_list(["red"]))
 
 
