@@ -20,7 +20,10 @@ from evidep.types import EMPTY, NULL
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
+from evidep.readers import training  # noqa: E402
+from evidep.readers.batching import make_accelerator  # noqa: E402
 from evidep.readers.first_token import first_token_model  # noqa: E402
+from evidep.readers.recipe import TrainSettings  # noqa: E402
 from evidep.readers.saved import Fitted, match_labels, public_name  # noqa: E402
 from evidep.readers.transformer import TransformerReader  # noqa: E402
 
@@ -129,6 +132,67 @@ def test_scores_are_the_plain_models(tmp_path, kind):
     assert scores.dtype == np.float64
     np.testing.assert_allclose(scores, plain_logits(folder, data, rows, donors, 40), rtol=1e-3, atol=2e-5)
     assert np.ptp(scores) > 0.01  # the comparison is of something
+
+
+def padding_reader(folder: Path, kind: str) -> Path:
+    """A classifier whose answer depends on what follows its input."""
+    import transformers
+
+    bert_tokenizer(folder, typed=kind == "fnet")
+    size = len(transformers.AutoTokenizer.from_pretrained(folder))
+    names = {"id2label": dict(enumerate(NAMES)), "label2id": {n: i for i, n in enumerate(NAMES)}}
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        if kind == "xlnet":
+            config = transformers.XLNetConfig(
+                vocab_size=size, d_model=32, n_layer=2, n_head=2, d_inner=64, initializer_range=0.3, **names
+            )
+            transformers.XLNetForSequenceClassification(config).save_pretrained(folder)
+        else:
+            config = transformers.FNetConfig(
+                vocab_size=size, hidden_size=32, num_hidden_layers=2, intermediate_size=64, pad_token_id=0,
+                max_position_embeddings=64, initializer_range=0.3, **names,
+            )  # fmt: skip
+            transformers.FNetForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["xlnet", "fnet"])
+def test_models_that_read_padding_get_none(tmp_path, kind):
+    """One pair at a time through transformers alone, against batches; in fine-tuning too."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = padding_reader(tmp_path, kind)
+    data = pairs_table()
+    reader = ready(folder, max_length=40).fit(data, seed=0)
+    rows = np.arange(len(data))
+    scores = reader.scores(reader.encode(data), rows, rows)
+    np.testing.assert_allclose(scores, plain_logits(folder, data, rows, rows, 40), rtol=1e-3, atol=2e-5)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    texts = [data.queries[i] for i in range(8)], [data.evidence[i] for i in range(8)]
+    padded = model(**tokenizer(*texts, padding=True, truncation="only_second", max_length=40, return_tensors="pt"))
+    assert not np.allclose(scores[:8], padded.logits.detach().numpy(), atol=1e-3)  # padding would have mattered
+
+    losses = {}
+    for exact in (True, False):
+        run = training._Run(
+            reader._model, reader.encode(data), data.labels, TrainSettings(batch_size=8), 0, make_accelerator("fp32"),
+            reader._logits, reader._typed, exact,
+        )  # fmt: skip
+        run.bare.eval()  # no dropout
+        seen = [run._losses(rows[:8][part]).detach().numpy() for part in run._parts(rows[:8])]
+        order = np.concatenate(run._parts(rows[:8]))
+        losses[exact] = np.concatenate(seen)[np.argsort(order)]
+    shifted = scores[:8] - scores[:8].max(axis=1, keepdims=True)
+    expected = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(8), data.labels[:8]]
+    np.testing.assert_allclose(losses[True], expected, rtol=1e-3, atol=1e-4)
+    assert not np.allclose(losses[False], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["bert", "electra", "roberta", "distilbert", "gpt2"])
+def test_models_that_ignore_padding_are_known(tmp_path, kind):
+    assert not ready(classifier(tmp_path, kind)).fit(pairs_table(), seed=0)._exact
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra", "roberta", "distilbert"])

@@ -13,6 +13,36 @@ from evidep.types import FloatArray, IntArray
 
 PREPARED: Final = ("forward", "_original_forward")
 """What Accelerate hangs on a model that it prepares for mixed precision."""
+FEW: Final = 16
+"""Fewer inputs of one length than this are padded into a batch with slightly longer ones."""
+
+
+def reads_padding(model: Any, tokenizer: Any, typed: bool) -> bool:
+    """Whether a classifier's logits change when its input is padded on the right, as `assemble` does.
+
+    XLNet reads its answer off the last position, FNet mixes all positions and takes no mask. Their inputs must be
+    computed in batches of one length.
+
+    Args:
+        model: The classifier, in float32 and evaluation mode.
+        tokenizer: Its tokenizer.
+        typed: Whether the model takes token types.
+    """
+    import torch
+
+    ids = torch.tensor(tokenizer(["a"], ["a"])["input_ids"], device=model.device)
+    pad = torch.full((1, 5), tokenizer.pad_token_id, device=model.device)
+    alone, padded = {"input_ids": ids}, {"input_ids": torch.cat([ids, pad], dim=1)}
+    if typed:
+        alone["token_type_ids"] = torch.zeros_like(ids)
+        padded["token_type_ids"] = torch.zeros_like(padded["input_ids"])
+    padded["attention_mask"] = (torch.arange(padded["input_ids"].shape[1], device=model.device) < ids.shape[1]).long()[
+        None
+    ]
+    with torch.inference_mode():
+        own, other = model(**alone).logits, model(**padded).logits
+    # Rounding in float32 stays far below this, and a random head's answers far above.
+    return not torch.allclose(own, other, rtol=1e-3, atol=1e-4 * float(own.abs().max()))
 
 
 class PairScorer:
@@ -26,14 +56,17 @@ class PairScorer:
         precision: "fp32", "bf16" or "fp16".
         token_budget: Tokens per batch.
         typed: Whether the model takes token types.
+        exact: Whether only inputs of one length may share a batch (see `reads_padding`).
     """
 
-    def __init__(self, model: Any, accelerator: Any, precision: str, token_budget: int, typed: bool) -> None:
+    def __init__(
+        self, model: Any, accelerator: Any, precision: str, token_budget: int, typed: bool, exact: bool = False
+    ) -> None:
         plain = copy.copy(model)
         plain.__dict__ = {key: value for key, value in model.__dict__.items() if key not in PREPARED}
         short = first_token_model(plain).to(accelerator.device, torch_dtype(precision)).eval()
         self.model = pack_linears(short)
-        self.accelerator, self.token_budget, self.typed = accelerator, token_budget, typed
+        self.accelerator, self.token_budget, self.typed, self.exact = accelerator, token_budget, typed, exact
 
     def logits(self, encoded: EncodedPairs, query: IntArray, evidence: IntArray) -> FloatArray:
         """Logits [t, model labels] of pairs of distinct texts; every process returns all of them.
@@ -41,7 +74,8 @@ class PairScorer:
         Raises:
             ReaderError: No room for evidence, or memory runs out for a single pair.
         """
-        batches = token_budget_batches(input_lengths(encoded, query, evidence), self.token_budget)
+        lengths = input_lengths(encoded, query, evidence)
+        batches = token_budget_batches(lengths, self.token_budget, exact_from=1 if self.exact else FEW)
 
         def forward(batch: IntArray) -> Any:
             rows = few_sizes(batch)

@@ -46,6 +46,7 @@ def fine_tune(
     logits: Callable[[Any, Any], Any],
     score: Scores,
     typed: bool,
+    exact: bool = False,
     checkpoints: CheckpointFolder | None = None,
 ) -> FitReport:
     """Train `model` in place; afterwards it carries the weights that did best on the held-out items.
@@ -61,6 +62,7 @@ def fine_tune(
         logits: (model, inputs) -> logits [B, C] in the order of the table's labels.
         score: Scores rows of the train table with a model.
         typed: Whether the model takes token types.
+        exact: Whether only inputs of one length may be computed together (see `scorer.reads_padding`).
         checkpoints: Where to continue from and to save to, or None.
 
     Raises:
@@ -68,7 +70,7 @@ def fine_tune(
     """
     import torch
 
-    run = _Run(model, encoded, labels, settings, seed, accelerator, logits, typed)
+    run = _Run(model, encoded, labels, settings, seed, accelerator, logits, typed, exact)
     trained, held, note = holdout(labels, components, settings.holdout_share, seed)
     everyone = np.arange(len(labels))
     lengths = input_lengths(encoded, *encoded.texts(everyone, everyone))
@@ -149,11 +151,12 @@ class _Run:
         accelerator: Any,
         logits: Callable[[Any, Any], Any],
         typed: bool,
+        exact: bool = False,
     ) -> None:
         import torch
 
         self.encoded, self.labels, self.settings, self.seed = encoded, labels, settings, seed
-        self.accelerator, self.logits, self.typed = accelerator, logits, typed
+        self.accelerator, self.logits, self.typed, self.exact = accelerator, logits, typed, exact
         self.micro = settings.micro_batch or -(-settings.batch_size // accelerator.num_processes)
         self.bare = model.train()
         plain = [p for p in model.parameters() if p.requires_grad and p.ndim < 2]
@@ -188,12 +191,10 @@ class _Run:
         world, rank = self.accelerator.num_processes, self.accelerator.process_index
         torch.manual_seed(int(np.random.SeedSequence([self.seed, step, rank]).generate_state(1)[0]))
         rows, weight = rank_share(batch, rank, world)
-        starts = range(0, len(rows), self.micro)
+        parts = self._parts(rows)
         loss_sum = 0.0
-        for start in starts:
-            part = slice(start, start + self.micro)
-            last = start == starts[-1]
-            with contextlib.nullcontext() if last else self.accelerator.no_sync(self.model):
+        for number, part in enumerate(parts):
+            with contextlib.nullcontext() if number == len(parts) - 1 else self.accelerator.no_sync(self.model):
                 losses = self._losses(rows[part]) * torch.from_numpy(weight[part]).to(self.accelerator.device)
                 # Processes average their gradients, so times their number; over the whole batch, not the part.
                 loss = losses.sum() * (world / len(batch))
@@ -208,6 +209,14 @@ class _Run:
         self.optimizer.step()
         self.optimizer.zero_grad()
         return float(loss_sum / world)
+
+    def _parts(self, rows: IntArray) -> list[IntArray]:
+        """Positions in `rows` that are computed together."""
+        groups = [np.arange(len(rows))]
+        if self.exact:
+            lengths = input_lengths(self.encoded, *self.encoded.texts(rows, rows))
+            groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+        return [group[at : at + self.micro] for group in groups for at in range(0, len(group), self.micro)]
 
     def _losses(self, rows: IntArray) -> Any:
         import torch

@@ -28,7 +28,7 @@ from evidep.readers.pairing import (
 )
 from evidep.readers.recipe import FitReport, TrainSettings
 from evidep.readers.saved import Fitted, Notes, match_labels, public_name, read_notes, save_reader
-from evidep.readers.scorer import PREPARED, PairScorer
+from evidep.readers.scorer import PREPARED, PairScorer, reads_padding
 from evidep.readers.settings import check_flags, check_model_settings, check_text_mappings
 from evidep.readers.training import fine_tune
 from evidep.readers.truncation import ArmReport, check_shuffled, preflight
@@ -125,7 +125,7 @@ class TransformerReader:
         self._tokenizer: Any = None
         self._scorer: PairScorer | None = None
         self._precision: str | None = None
-        self._truncated = 0.0
+        self._truncated, self._exact = 0.0, False
 
     @property
     def info(self) -> ReaderInfo:
@@ -232,6 +232,7 @@ class TransformerReader:
                 logits=self._logits,
                 score=lambda model, rows: self._score_rows(model, accelerator, encoded, rows),
                 typed=self._typed,
+                exact=self._exact,
                 checkpoints=checkpoints,
             )
         for attribute in PREPARED:
@@ -277,7 +278,9 @@ class TransformerReader:
         pairs = unique_pairs(query, evidence)
         if self._scorer is None:
             accelerator = make_accelerator(self.precision)
-            self._scorer = PairScorer(self._model, accelerator, self.precision, self.token_budget, self._typed)
+            self._scorer = PairScorer(
+                self._model, accelerator, self.precision, self.token_budget, self._typed, self._exact
+            )
         return self._scorer.logits(encoded, pairs.query, pairs.evidence)[:, self._columns][pairs.of]
 
     def preflight(self, encoded: EncodedPairs, conditions: Sequence[Condition]) -> tuple[ArmReport, ...]:
@@ -313,7 +316,7 @@ class TransformerReader:
         return reader
 
     def _score_rows(self, model: Any, accelerator: Any, encoded: EncodedPairs, rows: IntArray) -> FloatArray:
-        scorer = PairScorer(model, accelerator, self.precision, self.token_budget, self._typed)
+        scorer = PairScorer(model, accelerator, self.precision, self.token_budget, self._typed, self._exact)
         return scorer.logits(encoded, *encoded.texts(rows, rows))[:, self._columns]
 
     def _logits(self, model: Any, inputs: dict[str, Any]) -> Any:
@@ -360,6 +363,7 @@ class TransformerReader:
         if self._model.config.pad_token_id is None:
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._scorer, self.report = None, None
+        self._exact = reads_padding(self._model, self._tokenizer, self._typed)
 
     def describe(self) -> Notes:
         """What a saved copy, or its card, says of this reader.
@@ -392,3 +396,4 @@ class TransformerReader:
         self.recipe, self.base_model, self.base_revision = notes.recipe, notes.base_model, notes.base_revision
         self.label_names, self._columns = notes.label_names, notes.columns
         self.report, self.fitted, self._scorer = notes.report, notes.fitted, None
+        self._exact = reads_padding(self._model, self._tokenizer, self._typed)
