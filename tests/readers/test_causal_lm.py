@@ -190,3 +190,81 @@ def test_labels_and_window(tmp_path):
     long = CausalLMReader(model=folder, precision="fp32", max_length=999).fit(data(), seed=0)
     with pytest.raises(ReaderError, match="max_length: the model holds at most 256 tokens, got 999"):
         long.encode(data())
+
+
+# ------------------------------------------------------------------------------------------------ which models
+
+
+def model_of(folder: Path, model) -> str:
+    """A model with a byte-level tokenizer."""
+    byte_tokenizer(folder, roberta=False, pad=False)
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def small(kind: str, **more):
+    """A randomly initialised model of one of transformers' classes."""
+    import transformers
+
+    family = kind.removesuffix("ForMaskedLM").removesuffix("LMHeadModel").removesuffix("Model")
+    size = {"vocab_size": 340, "initializer_range": 0.3}
+    if family == "GPT2":
+        size |= {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 128}
+    elif family == "XLNet":
+        size |= {"d_model": 32, "n_layer": 1, "n_head": 2, "d_inner": 64}
+    else:
+        size |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return getattr(transformers, kind)(getattr(transformers, f"{family}Config")(**size, **more))
+
+
+def ask(folder: str) -> np.ndarray:
+    items = data(4)
+    reader = CausalLMReader(model=folder, precision="fp32").fit(items, seed=0)
+    return reader.scores(reader.encode(items), np.arange(4), np.arange(4))
+
+
+def test_encoders_are_no_language_models(tmp_path):
+    """A BERT encoder lacks the head; one saved with its masked-language head has all tensors and reads both ways."""
+    with pytest.raises(ReaderError, match=r"as BertLMHeadModel: \d+ of \d+ tensors are missing and would be random"):
+        ask(model_of(tmp_path / "encoder", small("BertModel")))
+    for kind, loaded in (("BertForMaskedLM", "BertLMHeadModel"), ("XLNetLMHeadModel", "XLNetLMHeadModel")):
+        with pytest.raises(ReaderError, match=f"as {loaded} looks at later tokens, so it is no causal language model"):
+            ask(model_of(tmp_path / kind, small(kind)))
+
+
+def test_an_encoder_decoder_is_refused(tmp_path):
+    import transformers
+
+    config = transformers.BartConfig(
+        vocab_size=340, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=128,
+    )  # fmt: skip
+    with pytest.raises(ReaderError, match="has an encoder beside its decoder; name a decoder-only language model"):
+        ask(model_of(tmp_path, transformers.BartForConditionalGeneration(config)))
+
+
+def test_a_head_that_is_missing_is_an_error_and_a_tied_one_is_not(tmp_path):
+    """GPT-2's head is its embedding: a base model saved without head is the same language model, unless untied."""
+    whole = small("GPT2LMHeadModel")
+    scores = ask(model_of(tmp_path / "whole", whole))
+    np.testing.assert_array_equal(ask(model_of(tmp_path / "tied", whole.transformer)), scores)
+    untied = small("GPT2Model", tie_word_embeddings=False)
+    with pytest.raises(
+        ReaderError, match=r"1 of \d+ tensors are missing and would be random, for example lm_head.weight"
+    ):
+        ask(model_of(tmp_path / "untied", untied))
+
+
+def test_one_tensor_missing_is_an_error(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = language_model(tmp_path, "llama")
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        ReaderError, match=r"1 of \d+ tensors are missing and would be random, for example model.layers.1"
+    ):
+        ask(str(folder))

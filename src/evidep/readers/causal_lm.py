@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +21,11 @@ from evidep.readers.batching import (
     torch_dtype,
     unique_pairs,
 )
+from evidep.readers.language_model import LanguageModel, check_causal
 from evidep.readers.pairing import VERY_LARGE
 from evidep.readers.prompts import Prompts
 from evidep.readers.settings import check_model_settings, check_text_mappings, check_texts
-from evidep.readers.weights import load_model, load_tokenizer, require_transformers, resolve
+from evidep.readers.weights import load_config, load_model, load_tokenizer, require_transformers, resolve
 from evidep.types import NULL, FloatArray, IntArray, PairTable, ReaderInfo
 
 VERSION: Final = 1
@@ -107,7 +107,7 @@ class CausalLMReader:
         self._info = ReaderInfo(name, "strong", True, unknown if contamination is None else contamination, licence)
         self.label_names: tuple[str, ...] | None = None
         self._words: tuple[str, ...] = ()
-        self._loaded: _Loaded | None = None
+        self._loaded: LanguageModel | None = None
         self._truncated = 0.0
 
     @property
@@ -202,13 +202,13 @@ class CausalLMReader:
             scores[part] = self._chunk(loaded, encoded, pairs.query[part], pairs.evidence[part])
         return scores[pairs.of]
 
-    def _ready(self) -> _Loaded:
+    def _ready(self) -> LanguageModel:
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
 
     def _prompt_ids(
-        self, loaded: _Loaded, encoded: EncodedTexts, query: IntArray, evidence: IntArray
+        self, loaded: LanguageModel, encoded: EncodedTexts, query: IntArray, evidence: IntArray
     ) -> tuple[list[list[int]], int]:
         texts = [
             (
@@ -220,7 +220,7 @@ class CausalLMReader:
         room = loaded.max_length - max(map(len, loaded.label_ids))
         return self.prompts.token_ids(loaded.tokenizer, texts, self._words, loaded.first, room)
 
-    def _chunk(self, loaded: _Loaded, encoded: EncodedTexts, query: IntArray, evidence: IntArray) -> FloatArray:
+    def _chunk(self, loaded: LanguageModel, encoded: EncodedTexts, query: IntArray, evidence: IntArray) -> FloatArray:
         ids, _ = self._prompt_ids(loaded, encoded, query, evidence)
         # The longest verbaliser belongs to the input, but for its last token, which is only predicted.
         lengths = np.array([len(i) for i in ids], dtype=np.int64) + max(map(len, loaded.label_ids)) - 1
@@ -246,10 +246,16 @@ class CausalLMReader:
         spaced = self.prompts.template[-1].isspace()
         return tuple(word if spaced or word[0].isspace() else f" {word}" for word in words)
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> LanguageModel:
+        if load_config(self.weights).is_encoder_decoder:
+            raise ReaderError(
+                f"model: {self.weights.source!r} has an encoder beside its decoder; name a decoder-only language model"
+            )
         tokenizer = load_tokenizer(self.weights, pads=False)
         accelerator = make_accelerator("fp32")
-        model = load_model("AutoModelForCausalLM", self.weights).to(accelerator.device, torch_dtype(self.precision))
+        model = load_model("AutoModelForCausalLM", self.weights, complete=True)
+        check_causal(model, self.weights.source)
+        model = model.to(accelerator.device, torch_dtype(self.precision))
         limits = [
             int(min(tokenizer.model_max_length, VERY_LARGE)),
             getattr(model.config, "max_position_embeddings", VERY_LARGE),
@@ -258,56 +264,7 @@ class CausalLMReader:
         if self._asked_length is not None and self._asked_length > limit:
             raise ReaderError(f"max_length: the model holds at most {limit} tokens, got {self._asked_length}; lower it")
         first, label_ids = self.prompts.label_ids(tokenizer, self._words)
-        return _Loaded(model, tokenizer, accelerator, first, label_ids, self._asked_length or limit)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Loaded:
-    """The model in memory, the ids that open every prompt, and the ids of each label's verbaliser."""
-
-    model: Any
-    tokenizer: Any
-    accelerator: Any
-    first: list[int]
-    label_ids: list[list[int]]
-    max_length: int
-
-    def log_likelihoods(self, prompts: list[list[int]]) -> Any:
-        """[B, C] on the model's device.
-
-        A label of m tokens is read off one pass over prompt + its first m - 1 tokens; all labels of one token, and the
-        first token of the others, off any pass. Padding on the right cannot reach earlier positions of a causal model.
-        """
-        import torch
-
-        device = self.accelerator.device
-        sizes = torch.tensor([len(prompt) for prompt in prompts], device=device)
-        longer = [c for c, ids in enumerate(self.label_ids) if len(ids) > 1]
-        found: list[Any] = [None] * len(self.label_ids)
-        for c in longer or [0]:
-            own = self.label_ids[c][:-1]
-            width = int(sizes.max()) + len(own)
-            inputs = torch.zeros((len(prompts), width), dtype=torch.long)
-            mask = torch.zeros_like(inputs)
-            for row, prompt in enumerate(prompts):
-                inputs[row, : len(prompt) + len(own)] = torch.tensor([*prompt, *own])
-                mask[row, : len(prompt) + len(own)] = 1
-            keep = width - int(sizes.min()) + 1
-            logits = self._logits(inputs.to(device), None if bool(mask.all()) else mask.to(device), keep)
-            at = (sizes - 1 - (width - keep))[:, None] + torch.arange(len(own) + 1, device=device)
-            chosen = logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1])).float().log_softmax(dim=-1)
-            ids = torch.tensor(self.label_ids[c], device=device)
-            found[c] = chosen.gather(2, ids[None, :, None].expand(len(prompts), -1, 1)).sum(dim=(1, 2))
-            for other, label in enumerate(self.label_ids):
-                if len(label) == 1 and found[other] is None:
-                    found[other] = chosen[:, 0, label[0]]
-        return torch.stack(found, dim=1)
-
-    def _logits(self, inputs: Any, mask: Any, keep: int) -> Any:
-        options: dict[str, Any] = {} if mask is None else {"attention_mask": mask}
-        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            options["logits_to_keep"] = keep
-        return self.model(input_ids=inputs, use_cache=False, **options).logits[:, -keep:]
+        return LanguageModel(model, tokenizer, accelerator, first, label_ids, self._asked_length or limit)
 
 
 def _at(index: IntArray, items: IntArray) -> IntArray:
