@@ -230,6 +230,61 @@ def test_early_stopping_keeps_the_best_weights(model, monkeypatch):
         np.testing.assert_array_equal(value, kept[0][name].numpy())
 
 
+def test_early_stopping_is_resumed_with_its_best_weights_and_its_patience(model, tmp_path, monkeypatch):
+    """Stopped after one evaluation without a gain: the second ends the fit, and the first epoch's weights stay."""
+    accuracy = {23: 0.9, 46: 0.8, 69: 0.7, 92: 0.95}  # never reached: the last
+
+    def scripted(self, progress, score, held):
+        best = max((e.accuracy for e in progress.evaluations), default=-1.0)
+        progress.evaluations.append(training.Evaluation(progress.step, 1.0, accuracy[progress.step], 1.0))
+        if accuracy[progress.step] > best:
+            progress.best_step, progress.waited = progress.step, 0
+            progress.best = {name: p.detach().clone() for name, p in self.bare.named_parameters()}
+        else:
+            progress.waited += 1
+
+    monkeypatch.setattr(training._Run, "evaluate", scripted)
+    train, recipe = spoken_world(200, 0), {**QUICK, "epochs": 9, "patience": 2}
+    straight = TransformerReader(model=str(model), **recipe).fit(train, seed=0)
+    with monkeypatch.context() as patch:
+        interrupted(patch, 50)
+        reader = TransformerReader(model=str(model), checkpoint_seconds=0, **recipe)
+        reader.workdir = tmp_path
+        with pytest.raises(Killed):
+            reader.fit(train, seed=0)
+    resumed = TransformerReader(model=str(model), **recipe)
+    resumed.workdir = tmp_path
+    resumed.fit(train, seed=0)
+    assert (straight.report.best_step, straight.report.steps) == (23, 69)
+    assert (resumed.report.best_step, resumed.report.steps) == (23, 69)
+    assert_same_weights(straight, resumed)
+
+
+def test_processes_at_different_steps_are_refused(model, monkeypatch):
+    from accelerate import Accelerator
+
+    monkeypatch.setattr(Accelerator, "gather", lambda self, tensor: torch.tensor([int(tensor[0]), 5]))
+    with pytest.raises(ReaderError, match=r"continue from different steps \(\[0, 5\]\); all hosts must share one"):
+        TransformerReader(model=str(model), **QUICK).fit(spoken_world(60, 0), seed=0)
+
+
+def test_processes_that_did_not_find_each_other_are_refused(monkeypatch):
+    assert make_accelerator("fp32").num_processes == 1
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ReaderError, match=r"launched as 2 processes, but each of them runs alone \(1\)"):
+        make_accelerator("fp32")
+
+
+@pytest.mark.parametrize("engine", ["FSDP", "DEEPSPEED", "MEGATRON_LM"])
+def test_sharded_engines_are_refused(monkeypatch, engine):
+    from accelerate import Accelerator
+    from accelerate.utils import DistributedType
+
+    monkeypatch.setattr(Accelerator, "distributed_type", property(lambda self: DistributedType[engine]))
+    with pytest.raises(ReaderError, match=f"launched with {engine}: readers are small enough"):
+        make_accelerator("fp32")
+
+
 def test_partial_input_fits(model):
     train = spoken_world(120, 0)
     everyone, nothing = np.arange(120), np.full(120, NULL)
@@ -410,6 +465,37 @@ def test_unwritable_folder_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(CacheError, match="cannot be written"):
         CheckpointFolder(tmp_path / "file" / "c", "key").save(1, {}, {"model": {"w": torch.ones(1)}})
+
+
+@pytest.mark.slow
+def test_two_processes_are_killed_and_resumed(model, tmp_path):
+    """torchrun and both of its processes get SIGKILL; the same command goes on and ends as an uninterrupted one."""
+    psutil = pytest.importorskip("psutil")
+    script = Path(__file__).with_name("fit_in_process.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
+
+    def command(name: str) -> list[str]:
+        return [*launcher, str(model), str(tmp_path / name), str(tmp_path / f"{name}.npz")]
+
+    killed = subprocess.Popen(command("killed"), env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not list(tmp_path.glob("killed/*/checkpoints/step-0000000[1-9]*")):
+        assert killed.poll() is None, "the fit ended before it could be killed"
+        assert time.monotonic() < deadline, "no checkpoint appeared"
+        time.sleep(0.01)
+    family = [psutil.Process(killed.pid), *psutil.Process(killed.pid).children(recursive=True)]
+    assert len(family) >= 3
+    for process in family:
+        process.kill()
+    psutil.wait_procs(family, timeout=20)
+    killed.wait()
+    assert not list(tmp_path.glob("killed/*/finished"))
+    for name in ("killed", "straight"):
+        subprocess.run(command(name), env=environment, check=True, timeout=100, capture_output=True)
+    resumed, straight = (dict(np.load(tmp_path / f"{name}.npz")) for name in ("killed", "straight"))
+    assert resumed["world_size"] == straight["world_size"] == 2
+    np.testing.assert_array_equal(resumed["scores"], straight["scores"])
 
 
 @pytest.mark.slow

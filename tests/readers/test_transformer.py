@@ -481,6 +481,33 @@ def test_weights_of_another_architecture_are_refused(tmp_path):
         TransformerReader(model=str(folder), precision="fp32").fit(spoken_world(40, 0), seed=0)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_code_that_comes_with_a_model_never_runs(tmp_path, known):
+    """A folder whose configuration names classes of its own: known types load without them, unknown ones do not."""
+    folder = bert_model(tmp_path / "model")
+    marker = tmp_path / "ran"
+    (folder / "own.py").write_text(
+        f"import pathlib\npathlib.Path({str(marker)!r}).write_text('ran')\n"
+        "from transformers import BertConfig as C, BertForSequenceClassification as M, BertTokenizerFast as T\n"
+    )
+    for name, mapping in (
+        ("config.json", {"AutoConfig": "own.C", "AutoModelForSequenceClassification": "own.M"}),
+        ("tokenizer_config.json", {"AutoTokenizer": [None, "own.T"]}),
+    ):
+        values = json.loads((folder / name).read_text())
+        values["auto_map"] = mapping
+        if not known and name == "config.json":
+            values["model_type"] = "never-heard-of"
+        (folder / name).write_text(json.dumps(values))
+    reader = TransformerReader(model=str(folder), epochs=1, precision="fp32")
+    if known:
+        reader.fit(spoken_world(40, 0), seed=0)
+    else:
+        with pytest.raises(ReaderError, match="cannot be loaded"):
+            reader.fit(spoken_world(40, 0), seed=0)
+    assert not marker.exists()
+
+
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_a_finished_classifier_without_its_head_is_refused(tmp_path, epochs):
     from safetensors.torch import load_file, save_file
