@@ -266,6 +266,9 @@ class DeltaEvi:
         items_needed: For an inconclusive verdict, about how many items would settle it; else None.
         negligible: True where equivalent to zero within the margin and yet detectably not zero.
         reason: Why a value is nan or the arm is not applicable.
+        truncated_share: Share of the pairs in which a text is cut; nan where the reader does not say.
+        unchanged_after_truncation: Share of the pairs with another text than the own that read like it once cut;
+            nan likewise.
     """
 
     verdict: Verdict
@@ -288,6 +291,8 @@ class DeltaEvi:
     items_needed: int | None = None
     negligible: bool = False
     reason: str | None = None
+    truncated_share: float = float("nan")
+    unchanged_after_truncation: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_stopped_while_scoring(tmp_path, monkeypatch):
     with pytest.raises(Stopped):
         audited(model, tmp_path / "stopped", stop)
     before = len(list((tmp_path / "stopped" / "cells").rglob("*.*")))
-    assert before == 1 + 2 * 4  # full evidence, and two calls of 4 shuffles (1,000 pairs) each
+    assert before == 1 + 1 + 2 * 4  # full evidence, truncation, and two calls of 4 shuffles (1,000 pairs) each
 
     def refit(*_):
         raise AssertionError("the finished fit was not found")

@@ -221,6 +221,8 @@ def _arm(result: ReaderResult, arm: ArmResult, k: int) -> dict[str, Any]:
         "negligible": delta.negligible,
         "unchanged_rate": delta.unchanged_rate,
         "unmovable_share": delta.unmovable_share,
+        "truncated_share": delta.truncated_share,
+        "unchanged_after_truncation": delta.unchanged_after_truncation,
         "minimum_detectable_effect": detectable_effect(delta),
         "items_needed": delta.items_needed,
         "accuracy_full": delta.accuracy_full,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from evidep.data.conditions import arm_strata, empty_evidence, evidence_only, fu
 from evidep.data.near_miss import nearest_other_evidence
 from evidep.data.splits import stratified_group_folds
 from evidep.data.table import AuditData, aligned_codes
-from evidep.errors import SettingError
+from evidep.errors import ReaderError, SettingError
 from evidep.readers.crossfit import cross_fit
 from evidep.readers.protocol import Reader
 from evidep.readers.registry import make_reader
@@ -27,6 +28,7 @@ from evidep.stats.calibration import reader_works
 from evidep.stats.delta_evi import delta_evi
 from evidep.stats.information import v_information
 from evidep.stats.mpds import metadata_predictions, metadata_predictions_out_of_fold, mpds, n_cells
+from evidep.stats.truncation import with_truncation
 from evidep.types import NULL, BoolArray, Condition, FloatArray, IntArray, PairTable, ReaderInfo
 
 Progress = Callable[[str, int, int], None]
@@ -210,7 +212,20 @@ def run_arm(context: RunContext, run: ReaderRun, arm: str, correct: BoolArray, s
     """One shuffle family of one fitted reader."""
     table, settings, k = context.table, context.settings, context.settings.k
     n = len(table)
-    sums = run.pair_sums(arm, context.folds, correct, context.neighbours if arm == "near-miss" else None)
+    neighbours = context.neighbours if arm == "near-miss" else None
+
+    def drawn() -> Iterator[Condition]:
+        for number in range(k):
+            yield shuffle(table, arm, number, seed=settings.seed, strata=context.folds, neighbours=neighbours)
+
+    drawing = {"arm": arm, "k": k, "seed": settings.seed}
+    truncated_share, unchanged_after = run.truncation(drawn(), drawing, context.folds, neighbours)
+    if unchanged_after == 1.0:
+        raise ReaderError(
+            f"reader {run.info.name}: after truncation every swapped pair of the {arm} shuffle reads like the pair "
+            "with its own evidence, so the shuffle tests nothing; raise max_length"
+        )
+    sums = run.pair_sums(arm, context.folds, correct, neighbours)
     step(f"{run.info.name}: {arm}, all pairs" if sums is not None else f"{run.info.name}: {arm}")
     shuffled = np.empty((k, n), dtype=bool)
     uniform = np.empty((k, n), dtype=bool)
@@ -218,17 +233,9 @@ def run_arm(context: RunContext, run: ReaderRun, arm: str, correct: BoolArray, s
     movable: BoolArray | None = None
     unchanged: list[float] = []
     has_uniform = True
-    neighbours = context.neighbours if arm == "near-miss" else None
-    drawn: list[Condition] = []
-
-    def conditions() -> Iterator[Condition]:
-        for number in range(k):
-            condition = shuffle(table, arm, number, seed=settings.seed, strata=context.folds, neighbours=neighbours)
-            drawn.append(condition)
-            yield condition
-
-    for number, cell in enumerate(run.cells(conditions())):
-        condition = drawn.pop(0)
+    asked, kept = tee(drawn())
+    for number, cell in enumerate(run.cells(asked)):
+        condition = next(kept)
         movable = condition.movable
         unchanged.append(condition.unchanged_rate)
         shuffled[number] = cell.predictions == table.labels
@@ -252,7 +259,7 @@ def run_arm(context: RunContext, run: ReaderRun, arm: str, correct: BoolArray, s
         alpha=settings.alpha,
         margin=settings.margin,
     )
-    return ArmResult(arm, delta, shuffled.mean(axis=0))
+    return ArmResult(arm, with_truncation(delta, truncated_share, unchanged_after), shuffled.mean(axis=0))
 
 
 def _masked(context: RunContext, run: ReaderRun) -> Iterator[AblationResult]:

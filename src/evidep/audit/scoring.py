@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -15,7 +16,7 @@ import numpy as np
 from evidep.audit.cache import Arrays, CellStore, cell_key, smallest_integers
 from evidep.data.conditions import arm_strata
 from evidep.errors import ReaderError
-from evidep.readers.protocol import AdditiveReader, OuterReader, Reader, WorkdirReader
+from evidep.readers.protocol import AdditiveReader, OuterReader, Reader, TruncatingReader, WorkdirReader
 from evidep.stats.exact import PairSums, additive_pair_sums, donor_set_sums, outer_pair_sums
 from evidep.types import EMPTY, NULL, BoolArray, Condition, FloatArray, IntArray, PairTable, PredictionCell
 
@@ -23,6 +24,8 @@ ALGORITHM_VERSION: Final = 1
 """Raised when a change makes old cells wrong (donor drawing, sums, prediction rule)."""
 LIGHT_PACKAGES: Final = ("numpy", "scipy", "scikit-learn")
 HEAVY_PACKAGES: Final = (*LIGHT_PACKAGES, "torch", "transformers")
+PAIRS_AT_ONCE: Final = 1 << 20
+"""Pairs that are compared after truncation at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +174,48 @@ class ReaderRun:
             stored = sums_to_arrays(sums)
             self._store.put(key, stored)
         return sums_from_arrays(stored)
+
+    def truncation(
+        self, conditions: Iterable[Condition], drawing: dict[str, Any], folds: IntArray | None, near: IntArray | None
+    ) -> tuple[float, float]:
+        """What truncation does to the shuffles of one family.
+
+        Args:
+            conditions: The shuffles; drawn only where the answer is not stored.
+            drawing: What they follow from.
+            folds: The folds that donors stay in, or None.
+            near: The neighbours that donors are drawn from, or None.
+
+        Returns:
+            Share of the pairs in which a text is cut. And, of the movable pairs that show a text other than the item's
+            own, the share whose input is nevertheless the one with its own evidence. Each is nan where there is no such
+            pair, and both are where the reader does not say.
+        """
+        if not isinstance(self.reader, TruncatingReader):
+            return math.nan, math.nan
+        key = cell_key(**self._base, kind="truncation", neighbours=_hash(near), folds=_hash(folds), drawing=drawing)
+        stored = self._store.get(key)
+        if stored is None:
+            stored = {"shares": np.array(self._truncation(conditions))}
+            self._store.put(key, stored)
+        cut, unchanged = stored["shares"].tolist()
+        return cut, unchanged
+
+    def _truncation(self, conditions: Iterable[Condition]) -> tuple[float, float]:
+        reader, encoded = self._fitted()
+        assert isinstance(reader, TruncatingReader)
+        codes = self._table.evidence_codes
+        n_cut = n_pairs = n_same = n_swapped = 0
+        pending = iter(conditions)
+        while some := list(islice(pending, max(1, PAIRS_AT_ONCE // max(len(self._table), 1)))):
+            rows, donors = np.concatenate([c.rows for c in some]), np.concatenate([c.donors for c in some])
+            found = reader.truncation(encoded, rows, donors)
+            if found is None:
+                return math.nan, math.nan
+            swapped = np.concatenate([c.movable for c in some]) & (codes[donors] != codes[rows])
+            n_cut, n_pairs = n_cut + int(found[0].sum()), n_pairs + len(rows)
+            n_same, n_swapped = n_same + int(found[1][swapped].sum()), n_swapped + int(swapped.sum())
+        return n_cut / n_pairs if n_pairs else math.nan, n_same / n_swapped if n_swapped else math.nan
 
     def notes(self) -> tuple[str, ...]:
         """What the reader says of its own fit and scoring (rows sampled, share truncated, precision), once it ran."""

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from evidep.errors import ReaderError
-from evidep.readers.protocol import AdditiveReader, OuterReader, Reader, WorkdirReader
-from evidep.types import FloatArray, IntArray, PairTable, ReaderInfo
+from evidep.readers.protocol import AdditiveReader, OuterReader, Reader, TruncatingReader, WorkdirReader
+from evidep.types import BoolArray, FloatArray, IntArray, PairTable, ReaderInfo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +189,23 @@ class _Outer(CrossFitReader):
         return result
 
 
+class _Truncating(CrossFitReader):
+    def truncation(
+        self, encoded: FoldEncodings, rows: IntArray, donors: IntArray
+    ) -> tuple[BoolArray, BoolArray] | None:
+        """As the readers of the folds say, each of its fold's pairs; None where one of them does not know."""
+        fold = self._route(rows, donors)
+        cut, same = np.empty(len(rows), dtype=bool), np.empty(len(rows), dtype=bool)
+        for number, (reader, part) in enumerate(zip(self._readers, encoded.parts, strict=True)):
+            at = np.flatnonzero(fold == number)
+            assert isinstance(reader, TruncatingReader)
+            found = reader.truncation(part, _local(encoded, rows[at]), _local(encoded, donors[at]))
+            if found is None:
+                return None
+            cut[at], same[at] = found
+        return cut, same
+
+
 class _Workdir(CrossFitReader):
     workdir: Path | None = None
 
@@ -210,7 +227,12 @@ def cross_fit(make_reader: Callable[[], Reader], folds: IntArray) -> CrossFitRea
         )
     prototype = make_reader()
     abilities: list[type[CrossFitReader]] = []
-    for protocol, ability in ((AdditiveReader, _Additive), (OuterReader, _Outer), (WorkdirReader, _Workdir)):
+    for protocol, ability in (
+        (AdditiveReader, _Additive),
+        (OuterReader, _Outer),
+        (TruncatingReader, _Truncating),
+        (WorkdirReader, _Workdir),
+    ):
         if isinstance(prototype, protocol):
             abilities.append(ability)
     kind = type("CrossFitReader", (*abilities, CrossFitReader), {}) if len(abilities) != 1 else abilities[0]

@@ -204,8 +204,11 @@ class EmbeddingReader:
         if queries is None or evidence is None:
             return None
         (query, given), own = encoded.vectors(rows, donors), encoded.vectors(rows, rows)[1]
-        cut = (query >= 0) & _at(queries[0], query) | (given >= 0) & _at(evidence[0], given)
-        same = (given == own) | ((given >= 0) & (own >= 0) & (_at(evidence[1], given) == _at(evidence[1], own)))
+        # The last vector is that of the empty string.
+        query_cut, evidence_cut = np.append(queries[0], False), np.append(evidence[0], False)
+        reads_as = np.append(evidence[1], NULL)
+        cut = (query >= 0) & query_cut[query] | (given >= 0) & evidence_cut[given]
+        same = (given == own) | ((given >= 0) & (own >= 0) & (reads_as[given] == reads_as[own]))
         return cut, same
 
     def _vectors(self, column: StringColumn, like: Any) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from evidep.types import FloatArray, IntArray, PairTable, ReaderInfo
+from evidep.types import BoolArray, FloatArray, IntArray, PairTable, ReaderInfo
 
 
 @runtime_checkable
@@ -62,6 +62,18 @@ class OuterReader(Reader, Protocol):
 
     def outer_scores(self, encoded: Any, rows: IntArray, donors: IntArray) -> FloatArray:
         """Scores [len(rows), len(donors), C] of every query of `rows` with every evidence of `donors`."""
+        ...
+
+
+@runtime_checkable
+class TruncatingReader(Reader, Protocol):
+    """A reader that cuts long texts, and can say what that does to pairs."""
+
+    def truncation(self, encoded: Any, rows: IntArray, donors: IntArray) -> tuple[BoolArray, BoolArray] | None:
+        """[t] whether a text of the pair is cut, and [t] whether its input is the same as with its own evidence.
+
+        None where the reader does not know.
+        """
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -31,7 +31,7 @@ from evidep.readers.saved import Fitted, Notes, match_labels, public_name, read_
 from evidep.readers.scorer import PREPARED, PairScorer, reads_padding
 from evidep.readers.settings import check_flags, check_model_settings, check_text_mappings
 from evidep.readers.training import fine_tune
-from evidep.readers.truncation import ArmReport, check_shuffled, preflight
+from evidep.readers.truncation import check_shuffled, seen
 from evidep.readers.weights import (
     CONTAMINATION,
     Weights,
@@ -41,7 +41,7 @@ from evidep.readers.weights import (
     require_transformers,
     resolve,
 )
-from evidep.types import Condition, FloatArray, IntArray, PairTable, ReaderInfo
+from evidep.types import BoolArray, FloatArray, IntArray, PairTable, ReaderInfo
 
 VERSION: Final = 1
 """Raised when a change makes a reader with equal settings predict otherwise."""
@@ -283,13 +283,13 @@ class TransformerReader:
             )
         return self._scorer.logits(encoded, pairs.query, pairs.evidence)[:, self._columns][pairs.of]
 
-    def preflight(self, encoded: EncodedPairs, conditions: Sequence[Condition]) -> tuple[ArmReport, ...]:
-        """Share of truncated pairs per condition, and proof that shuffled arms differ from the full one.
+    def truncation(self, encoded: EncodedPairs, rows: IntArray, donors: IntArray) -> tuple[BoolArray, BoolArray]:
+        """[t] whether a pair's evidence is cut, and [t] whether what is left of it is the input with its own evidence.
 
         Raises:
-            ReaderError: A shuffle arm whose every movable pair is unchanged after truncation.
+            ReaderError: A query that leaves no room for its evidence.
         """
-        return preflight(encoded, conditions)
+        return seen(encoded, rows, donors)
 
     def save(self, folder: str | Path, *, card: str | None = None) -> None:
         """Write a folder that `AutoModelForSequenceClassification` and `pipeline` open, with `card` as its README.md.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,53 +9,16 @@ import numpy as np
 from evidep.errors import ReaderError
 from evidep.readers.layout import Ids
 from evidep.readers.pairing import EncodedPairs, pair_lengths, put_text
-from evidep.types import NULL, BoolArray, Condition, IntArray
+from evidep.types import NULL, BoolArray, IntArray
 
 FEW: Final = 10
 """Fewer swapped pairs than this may all be equal by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArmReport:
-    """What truncation does to one condition.
-
-    Attributes:
-        condition: Name of the condition.
-        truncated_share: Share of the pairs whose evidence (or lone text) is cut.
-        mean_tokens_cut: Mean number of tokens cut, over all pairs.
-        unchanged_share: Share of the movable pairs whose input, after truncation, is the one with the true evidence;
-            nan where no pair is movable.
-    """
-
-    condition: str
-    truncated_share: float
-    mean_tokens_cut: float
-    unchanged_share: float
-
-
-def preflight(encoded: EncodedPairs, conditions: Sequence[Condition]) -> tuple[ArmReport, ...]:
-    """What truncation does to each condition, and proof that the shuffled arms still differ from the full one.
-
-    Raises:
-        ReaderError: In a shuffle arm every movable pair is, after truncation, the input with the true evidence.
-    """
-    reports = []
-    for condition in conditions:
-        query, evidence = encoded.texts(condition.rows, condition.donors)
-        cut = pair_lengths(encoded, query, evidence)[2]
-        compared = np.flatnonzero(condition.movable & (condition.rows >= 0) & (condition.donors != NULL))
-        shuffled = condition.arm not in ("full", "query-only", "evidence-only")
-        share = float("nan")
-        if shuffled and len(compared):
-            share = float(same_input(encoded, condition.rows[compared], condition.donors[compared]).mean())
-        if share == 1.0:
-            raise ReaderError(
-                f"arm {condition.name}: after truncation to max_length={encoded.max_length} all {len(compared)} "
-                "shuffled pairs equal the pairs with the true evidence, so the arm tests nothing; raise max_length"
-            )
-        n = max(len(cut), 1)
-        reports.append(ArmReport(condition.name, float((cut > 0).sum()) / n, float(cut.sum()) / n, share))
-    return tuple(reports)
+def seen(encoded: EncodedPairs, rows: IntArray, donors: IntArray) -> tuple[BoolArray, BoolArray]:
+    """What truncation does to pairs: [t] whether evidence (or a lone text) is cut, and [t] as `same_input`."""
+    query, evidence = encoded.texts(rows, donors)
+    return pair_lengths(encoded, query, evidence)[2] > 0, same_input(encoded, rows, donors)
 
 
 def same_input(encoded: EncodedPairs, rows: IntArray, donors: IntArray) -> BoolArray:

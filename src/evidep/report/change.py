@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from evidep.audit.packet import AuditPacket
 from evidep.report import facts
@@ -141,7 +142,9 @@ def _inconclusive(packet: AuditPacket, quote: Quoting) -> list[str]:
         if row["verdict"] != "inconclusive":
             continue
         needed, smallest = row.get("items_needed"), row["minimum_detectable_effect"]
-        if needed is None:
+        if _hidden(row):
+            text = "truncation hides most swaps from it, so a larger max_length would tell more than more items"
+        elif needed is None:
             text = "more items like these would not settle it, should its present ΔEvi be the truth"
         else:
             text = f"about {count(needed)} items instead of {count(row.get('n_items'))} would settle it"
@@ -149,6 +152,10 @@ def _inconclusive(packet: AuditPacket, quote: Quoting) -> list[str]:
             text += f"; this audit finds effects from {number(smallest)} up"
         sentences.append(f"{quote.name(row['reader'])}: {text}.")
     return sentences or ["A reader that beats the majority rate by more than noise: none of those run does."]
+
+
+def _hidden(row: Mapping[str, Any]) -> bool:
+    return row["verdict"] == "inconclusive" and (row.get("unchanged_after_truncation") or 0.0) > 0.5
 
 
 def _not_applicable(packet: AuditPacket, quote: Quoting) -> list[str]:

@@ -235,6 +235,8 @@ def _dependence(deltas: Sequence[Any], packet: Mapping[str, Any] | None) -> Iter
         "p",
         "least detectable",
         "unchanged",
+        "cut",
+        "unchanged once cut",
         "verdict",
     )
     found = [
@@ -249,11 +251,13 @@ def _dependence(deltas: Sequence[Any], packet: Mapping[str, Any] | None) -> Iter
             p_value(d["p_value"]),
             number(d["minimum_detectable_effect"]),
             percent(d["unchanged_rate"]),
+            percent(d.get("truncated_share")),
+            percent(d.get("unchanged_after_truncation")),
             prose(d["verdict"].replace("_", " ")),
         )
         for d in deltas
     ]
-    yield _table(columns, "rlrrrrlrrrl", found)
+    yield _table(columns, "rlrrrrlrrrrrl", found)
     if packet is not None:
         diagnosis = packet["diagnosis"]
         yield f"The benchmark's region in that audit: **{prose(diagnosis['region'].replace('_', ' '))}**."

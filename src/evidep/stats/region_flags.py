@@ -15,6 +15,7 @@ from evidep.stats.region_evidence import (
     retrained,
     span,
 )
+from evidep.stats.truncation import caveat
 
 _RUNG: Final = {"baseline": 0, "light": 1, "middle": 2, "strong": 3}
 _Rule = Callable[[AuditEvidence, Sequence[ReaderSummary]], str | None]
@@ -180,6 +181,15 @@ def _negligible_effect(evidence: AuditEvidence, readers: Sequence[ReaderSummary]
     return f"Detectable but negligible: not zero, and yet within ±{evidence.margin:g} ({', '.join(found)})."
 
 
+def _evidence_cut_off(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
+    found = [
+        f"{reader.name}: {words}"
+        for reader in readers
+        if (words := next(filter(None, map(caveat, reader.deltas("global"))), None)) is not None
+    ]
+    return f"Evidence cut off: {'; '.join(found)}. Raise max_length." if found else None
+
+
 def _labels_permuted(evidence: AuditEvidence, readers: Sequence[ReaderSummary]) -> str | None:
     found = [reader.name for reader in evidence.readers if reader.labels_permuted_suspected]
     if not found:
@@ -213,6 +223,7 @@ RULES: Final[dict[str, _Rule]] = {
     "outperformed_reader": _outperformed_reader,
     "reader_failed": _reader_failed,
     "negligible_effect": _negligible_effect,
+    "evidence_cut_off": _evidence_cut_off,
     "labels_permuted_suspected": _labels_permuted,
     "no_metadata": _no_metadata,
     "metadata_predicts_labels": _metadata_predicts_labels,

@@ -38,6 +38,7 @@ from evidep.stats.region_evidence import (
     value_of,
 )
 from evidep.stats.region_flags import constant_reaches_high, find_flags, metadata_predicts_labels
+from evidep.stats.truncation import blind
 from evidep.types import DeltaEvi, Diagnosis, Interval
 
 __all__ = ["AblationEvidence", "AuditEvidence", "ContrastEvidence", "ReaderEvidence", "diagnose"]
@@ -79,6 +80,10 @@ def _region(evidence: AuditEvidence, readers: list[ReaderSummary]) -> tuple[_Reg
     applicable = [reader for reader in applicable if reader.name not in passed_over]
     if any(reader.verdict("global") == "sensitive" for reader in applicable):
         return "evidence_sensitive", [*sentences, _why_sensitive(applicable)]
+    blind_readers = [reader for reader in applicable if any(blind(delta) for delta in reader.deltas("global"))]
+    applicable = [reader for reader in applicable if reader not in blind_readers]
+    if blind_readers and not applicable:
+        return "reader_limited", [*sentences, _why_blind(blind_readers)]
     open_readers = [reader for reader in applicable if reader.verdict("global") == "inconclusive"]
     if open_readers:
         return "inconclusive", [*sentences, *(_why_inconclusive(reader, evidence) for reader in open_readers)]
@@ -238,6 +243,14 @@ def _why_sensitive(readers: list[ReaderSummary]) -> str:
     return (
         f"Accuracy falls by more than noise when the evidence is swapped ({', '.join(sensitive)}): one working reader"
         " is enough. The verdict would change only if that fall did not repeat on other items of this kind."
+    )
+
+
+def _why_blind(readers: list[ReaderSummary]) -> str:
+    names = ", ".join(reader.name for reader in readers)
+    return (
+        f"Truncation hides most swaps from {names}, and no other reader decides: a ΔEvi near zero says nothing here."
+        " The verdict would change if a reader that sees the whole evidence were sensitive: raise max_length."
     )
 
 
