@@ -1,10 +1,12 @@
 """The audit audited: error rates, coverage, power and regions over samples whose truth is known.
 
-    python scripts/validate.py measure --out study.json   # about half an hour on one core; --scale 0.1 for a quick look
+    python scripts/validate.py measure --out study.json   # 20 minutes on one core; --scale 0.1: a quick look
+    python scripts/validate.py again   --out study.json   # its worst cells once more, with many fresh samples
     python scripts/validate.py audits  --out study.json   # whole audits of planted worlds with tfidf_lr
     python scripts/validate.py report  --out study.json   # docs/validity.md and docs/figures/validity.png
 
-Every rate is compared with its nominal value by an exact binomial bound (99.9 %, one-sided).
+Every rate is compared with its nominal value by an exact binomial bound (99.9 %, one-sided). `report` names the rates
+that are worse than that and then ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -17,43 +19,61 @@ from pathlib import Path
 from typing import Any
 
 import validity_checks as checks
-from validity_report import write_figure, write_page
+from scipy import stats
+from validity_figure import write_figure
+from validity_rare import rare_intervals, seed_coverage
+from validity_report import ERRORS, PARTS, violations, write_page
 
 from evidep.data.synthetic import WORLDS, planted_world
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES = ((50, 500), (200, 500), (1000, 400), (10_000, 100))
+SIZES = ((50, 400), (200, 400), (1000, 200), (10_000, 60))
 """Items a sample, samples."""
-REGION_SIZES = ((50, 100), (200, 60), (1000, 40), (5000, 10))
+SHUFFLE_SIZES = ((50, 200), (200, 200), (1000, 100))
+REGION_SIZES = ((50, 60), (200, 60), (1000, 40), (10_000, 10))
+FEW_GROUPS, FEW_SAMPLES = (4, 6, 8, 10, 12, 16), 400
+SEED_SAMPLES = 2000
+WORST = 4
+"""Cells of each kind that are drawn again."""
+AGAIN, AGAIN_LARGE = 2000, 300
+"""Fresh samples of each, and of those with 10,000 items."""
 RATIOS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 
 
 def measure(scale: float, seed: int) -> Iterator[dict[str, Any]]:
     """All parts that need no reader fit, one after the other."""
     yield {"seed": seed, "scale": scale}
-    kinds = {"null": checks.null_designs, "margin": checks.margin_designs, "effect": checks.effect_designs}
-    for kind, designs in kinds.items():
-        rows = []
-        for grouping, design in designs():
-            for n, repeats in SIZES:
-                row = checks.errors_and_coverage(design, n, _scaled(repeats, scale), seed)
-                rows.append({"kind": kind, "grouping": grouping, **row})
-                _progress(f"{kind}: {design.name}, {grouping}, n = {n}")
-        yield {kind: rows}
+    for part in ("null", "margin", "effect", "shuffles"):
+        yield {part: _errors(part, scale, seed)}
+    yield {"other": _intervals(scale, seed), "few_groups": _few_groups(scale, seed)}
+    yield {"seeds": seed_coverage(_scaled(SEED_SAMPLES, scale), seed)}
+    yield {"power": _power(scale, seed)}
+    yield {"regions": _regions(scale, seed)}
+
+
+def _errors(part: str, scale: float, seed: int) -> list[dict[str, Any]]:
     rows = []
-    for grouping, settings in checks.GROUPINGS.items():
-        for n, repeats in SIZES[:3]:
-            row = checks.other_intervals(n, _scaled(repeats, scale), seed, settings)
-            rows.append({"grouping": grouping, **row})
-            _progress(f"other intervals: {grouping}, n = {n}")
-    yield {"other": rows}
+    for of, kind, grouping, design in checks.all_designs():
+        if of != part:
+            continue
+        for n, repeats in SHUFFLE_SIZES if part == "shuffles" else SIZES:
+            row = checks.errors_and_coverage(design, n, _scaled(repeats, scale), seed)
+            rows.append({"kind": kind, "grouping": grouping, **row})
+        _progress(f"{part}: {design.name}, {grouping}")
+    return rows
+
+
+def _power(scale: float, seed: int) -> list[dict[str, Any]]:
     rows = []
-    for k in (20, 99):
-        for n in (200, 1000):
-            for row in checks.power_curve(n, _scaled(400 if k == 20 else 150, scale), RATIOS, seed, k):
-                rows.append({"k": k, **row})
-            _progress(f"power: K = {k}, n = {n}")
-    yield {"power": rows}
+    for k, n, repeats in ((20, 50, 300), (20, 200, 300), (20, 1000, 200), (20, 10_000, 60), (99, 200, 150),
+                          (99, 1000, 150)):  # fmt: skip
+        for row in checks.power_curve(n, _scaled(repeats, scale), RATIOS, seed, k):
+            rows.append({"k": k, **row})
+        _progress(f"power: K = {k}, n = {n}")
+    return rows
+
+
+def _regions(scale: float, seed: int) -> list[dict[str, Any]]:
     rows = []
     for strong in (False, True):
         for world in WORLDS:
@@ -62,7 +82,49 @@ def measure(scale: float, seed: int) -> Iterator[dict[str, Any]]:
                 true = checks.true_region(world, strong=strong)
                 rows.append({"world": world, "strong": strong, "n": n, "true": true, "found": dict(counts)})
             _progress(f"regions: {world}")
-    yield {"regions": rows}
+    return rows
+
+
+def _intervals(scale: float, seed: int) -> list[dict[str, Any]]:
+    rows = []
+    for grouping, settings in checks.GROUPINGS.items():
+        for n, repeats in SIZES:
+            both = [measured(n, _scaled(repeats, scale), seed, settings)
+                    for measured in (checks.other_intervals, rare_intervals)]  # fmt: skip
+            rows.append({"grouping": grouping, **both[0], **both[1]})
+            _progress(f"other intervals: {grouping}, n = {n}")
+    return rows
+
+
+def _few_groups(scale: float, seed: int) -> list[dict[str, Any]]:
+    """The same where 4 to 16 groups of four items are all there is, and ΔEvi of the same samples' worlds."""
+    rows = []
+    for groups in FEW_GROUPS:
+        n, repeats = 4 * groups, _scaled(FEW_SAMPLES, scale)
+        delta = checks.errors_and_coverage(checks.design_of("matching", 4, True), n, repeats, seed)
+        both = [measured(n, repeats, seed, (4, True)) for measured in (checks.other_intervals, rare_intervals)]
+        rows.append({"groups": groups, **delta, **both[0], **both[1]})
+        _progress(f"few groups: {groups}")
+    return rows
+
+
+def again(found: dict[str, Any], scale: float, seed: int) -> list[dict[str, Any]]:
+    """The cells whose rates look worst for their number of samples, with fresh samples: chance goes back to nominal."""
+    designs = {(kind, grouping, d.name): d for _, kind, grouping, d in checks.all_designs()}
+    cells = [row for part in ("null", "margin", "effect", "shuffles") for row in found[part]]
+    covered = [row for row in cells if row.get("given_exact")]
+    wrong = [(row, error) for row in cells for error in ERRORS[row["kind"]]]
+    worst = [
+        *sorted(covered, key=lambda row: stats.binom.cdf(row["covers_exact"], row["given_exact"], 0.95))[:WORST],
+        *(row for row, _ in sorted(wrong, key=lambda w: stats.binom.sf(w[0][w[1]] - 1, w[0]["repeats"], 0.05))[:WORST]),
+    ]
+    rows = []
+    for kind, grouping, name, n in dict.fromkeys((r["kind"], r["grouping"], r["name"], r["n"]) for r in worst):
+        samples = _scaled(AGAIN_LARGE if n > 1000 else AGAIN, scale)
+        row = checks.errors_and_coverage(designs[kind, grouping, name], n, samples, seed)
+        rows.append({"kind": kind, "grouping": grouping, **row})
+        _progress(f"again: {name}, {grouping}, n = {n}")
+    return rows
 
 
 def audits(seeds: int, n_train: int, n_eval: int) -> list[dict[str, Any]]:
@@ -91,21 +153,35 @@ def _progress(text: str) -> None:
     sys.stderr.flush()
 
 
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value <= 10.0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 10, got {text}")
+    return value
+
+
 def main() -> int:
     """Measure, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("measure", "audits", "report"))
+    parser.add_argument("part", choices=("measure", "again", "audits", "report"))
     parser.add_argument("--out", type=Path, required=True, help="JSON file with the results")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the samples that are drawn")
+    parser.add_argument("--scale", type=_share, default=1.0, help="share of the samples that are drawn, above 0")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     arguments = parser.parse_args()
     found: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    missing = [part for part in PARTS if part not in found]
+    if missing and arguments.part in ("again", "report"):
+        parser.error(f"--out {arguments.out}: lacks {', '.join(missing)}; run `measure` to its end first")
     if arguments.part == "report":
         write_figure(found, arguments.docs / "figures" / "validity.png")
         write_page(found, arguments.docs / "validity.md")
-        return 0
+        wrong = violations(found)
+        _progress("\n".join(["worse than nominal:", *wrong] if wrong else ["no rate is worse than nominal"]))
+        return 1 if wrong else 0
     parts = measure(arguments.scale, arguments.seed)
+    if arguments.part == "again":
+        parts = iter([{"again": again(found, arguments.scale, arguments.seed + 1)}])
     if arguments.part == "audits":
         parts = iter([{"audits": audits(max(1, round(5 * arguments.scale)), 1000, 600)}])
     for part in parts:

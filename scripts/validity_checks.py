@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from validity_designs import (
     plan_of,
     rare,
     shuffled_answers,
+    skewed,
+    stratified,
 )
 
 from evidep.data.world_plans import Plan
@@ -79,13 +82,47 @@ def effect_designs() -> list[tuple[str, Design]]:
             found.append((grouping, design_of(world, size, coherent)))
         found.append((grouping, dealt(design_of("matching", size, coherent), 0.2, "matching, a fifth")))
         found.append((grouping, rare(design_of("matching", size, coherent), 0.1, "matching, rare")))
+        found.append((grouping, skewed(design_of("evidence_only_shortcut", size, coherent), 0.8)))
     return found
+
+
+def shuffle_designs() -> list[tuple[str, str, Design]]:
+    """(kind, grouping, design) under the other shuffles: null, effect at the margin in few items, own effect.
+
+    Strata of within-metadata name the label in half of the items; out of fold the evidence moves inside one of five
+    folds; near-miss donors are the five texts nearest in a topic that has nothing to do with the label.
+    """
+    found = []
+    for grouping, (size, coherent) in GROUPINGS.items():
+        for world in ("matching", "mismatch_detector"):
+            plain = design_of(world, size, coherent)
+            classes = plain.joint.shape[2]
+            ways = {
+                "within-label": stratified(plain, np.eye(classes)),
+                "within-metadata": stratified(plain, (np.eye(classes) + 1 / classes) / 2),
+                "out of fold": stratified(plain, np.full((classes, 5), 0.2)),
+                "near-miss": replace(plain, shuffle="near-miss"),
+            }
+            for way, design in ways.items():
+                found.append(("null", grouping, dealt(design, 0.0, f"{way}: {world}")))
+                few = rare(design, MARGIN / design.delta_evi, f"{way}: {world}, few items")
+                found.append(("margin", grouping, few))
+                if world == "matching":
+                    found.append(("effect", grouping, replace(design, name=f"{way}: {world}, own effect")))
+    return found
+
+
+def all_designs() -> list[tuple[str, str, str, Design]]:
+    """(part, kind, grouping, design) of all cells whose ΔEvi is known."""
+    kinds = {"null": null_designs, "margin": margin_designs, "effect": effect_designs}
+    plain = [(kind, kind, grouping, design) for kind, made in kinds.items() for grouping, design in made()]
+    return [*plain, *(("shuffles", *rest) for rest in shuffle_designs())]
 
 
 def errors_and_coverage(design: Design, n: int, repeats: int, seed: int) -> dict[str, Any]:
     """Counts over repeated samples of one design: rejections, verdicts, intervals given and intervals that cover.
 
-    An interval [x, x] that is marked degenerate is no statement about sampling error and is counted apart.
+    "nonzero": ΔEvi is said not to be zero, by the verdict "sensitive" or by "detectable but negligible".
     """
     truth = design.delta_evi
     counts: Counter[str] = Counter()
@@ -96,11 +133,9 @@ def errors_and_coverage(design: Design, n: int, repeats: int, seed: int) -> dict
         counts["sensitive"] += exact.verdict == "sensitive"
         counts["equivalent"] += exact.verdict == "equivalent"
         counts["inconclusive"] += exact.verdict == "inconclusive"
+        counts["nonzero"] += exact.verdict == "sensitive" or exact.negligible
         for way, delta in found.items():
-            if delta.ci.reason is not None and delta.ci.reason.startswith("degenerate"):
-                counts[f"degenerate_{way}"] += 1
-            else:
-                _count_interval(counts, way, delta.ci, truth)
+            count_interval(counts, way, delta.ci, truth)
     return {"name": design.name, "n": n, "repeats": repeats, "truth": truth, **counts}
 
 
@@ -127,17 +162,17 @@ def other_intervals(n: int, repeats: int, seed: int, grouping: tuple[int, bool])
     for sample, number in _samples(ideal, n, repeats, seed):
         q, e, y = sample.query, sample.evidence, sample.label
         right = ideal.hits[q, e, y]
-        _count_interval(counts, "accuracy", accuracy_interval(right, sample.group, ALPHA), ideal.accuracy)
+        count_interval(counts, "accuracy", accuracy_interval(right, sample.group, ALPHA), ideal.accuracy)
         rng = np.random.default_rng([seed, number, 1])
         known = rng.random(n) < told
         metadata = known | (rng.integers(0, classes, n) == y)
         score = mpds(metadata, right, 1 / classes, groups=sample.group, alpha=ALPHA, seed=number, n_resamples=500)
-        _count_interval(counts, "mpds", score.ci, accuracy_metadata / ideal.accuracy)
+        count_interval(counts, "mpds", score.ci, accuracy_metadata / ideal.accuracy)
         drops = [right_of(d, sample) - pair_sums(d.hits, sample).row_mean for d in (ideal, light)]
         contrast = reader_contrast(*drops, sample.group, ALPHA)
-        _count_interval(counts, "contrast", contrast.ci, ideal.delta_evi - light.delta_evi)
+        count_interval(counts, "contrast", contrast.ci, ideal.delta_evi - light.delta_evi)
         value = v_information(np.log(of_query[q, y]), np.log(probability[q, e, y]), sample.group, ALPHA)
-        _count_interval(counts, "information", value.ci, information)
+        count_interval(counts, "information", value.ci, information)
     return {"n": n, "repeats": repeats, **counts}
 
 
@@ -153,9 +188,8 @@ def power_curve(n: int, repeats: int, ratios: Sequence[float], seed: int, k: int
         share = 0.05
         for _ in range(6):
             design = dealt(full, share)
-            found = [
-                measure(design, sample, number)["exact"] for sample, number in _samples(design, n, 12, seed + 7919)
-            ]
+            pilots = _samples(design, n, 12 if n < 5000 else 4, seed + 7919)
+            found = [measure(design, sample, number)["exact"] for sample, number in pilots]
             predicted = float(np.mean([delta.minimum_detectable_effect for delta in found]))
             share = min(1.0, ratio * predicted / full.delta_evi)
         design = dealt(full, share)
@@ -201,8 +235,11 @@ def _samples(design: Design, n: int, repeats: int, seed: int) -> Any:
         yield draw(design, n, np.random.default_rng([seed, n, number])), number
 
 
-def _count_interval(counts: Counter[str], name: str, ci: Interval, truth: float) -> None:
-    if math.isfinite(ci.low) and math.isfinite(ci.high):
+def count_interval(counts: Counter[str], name: str, ci: Interval, truth: float) -> None:
+    """An interval [x, x] that is marked degenerate is counted apart: it is no statement about sampling error."""
+    if ci.reason is not None and ci.reason.startswith("degenerate"):
+        counts[f"degenerate_{name}"] += 1
+    elif math.isfinite(ci.low) and math.isfinite(ci.high):
         counts[f"given_{name}"] += 1
         counts[f"covers_{name}"] += ci.low - 1e-12 <= truth <= ci.high + 1e-12
 
@@ -219,7 +256,7 @@ def _evidence(plan: Plan, design: Design, sample: Sample, number: int, strong: b
     readers, ablations, rights, drops = [], [], [], []
     for name, strength, rule in ladder:
         right = rule.hits[sample.query, sample.evidence, sample.label]
-        donors, shuffled, uniform = shuffled_answers(rule.hits, sample, 20, number)
+        donors, shuffled, uniform, _ = shuffled_answers(rule.hits, sample, 20, number)
         sums = pair_sums(rule.hits, sample)
         delta = delta_evi(right, shuffled, donors, groups=sample.group, correct_uniform=uniform, sums=sums,
                           unchanged_rate=0.0, alpha=ALPHA, margin=MARGIN)  # fmt: skip

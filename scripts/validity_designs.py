@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evidep.data.conditions import permute
+from evidep.data.conditions import draw_neighbours, permute
 from evidep.data.derange import Draws
 from evidep.data.synthetic import WORLDS
 from evidep.data.world_plans import Plan
 from evidep.stats.delta_evi import delta_evi
+from evidep.stats.exact import donor_set_sums
 from evidep.stats.pair_sums import PairSums, from_sums
 from evidep.types import BoolArray, DeltaEvi, FloatArray, IntArray
 
@@ -28,10 +29,13 @@ class Design:
 
     Attributes:
         name: What it is called in tables.
-        joint: [Q, E, C] probabilities.
+        joint: [Q, E, Y] probabilities of hidden states and outcome; an outcome is a label, or a label and a stratum.
         rule: [Q, E] the answer.
         group_size: Items that share one evidence text; `ONE_LARGE_GROUP` for one text in a fifth of the items.
-        coherent: Whether the items of a group have one query state and one label.
+        coherent: Whether the items of a group have one query state and one outcome.
+        label_of: [Y] label of each outcome; None: the outcomes are the labels.
+        stratum_of: [Y] stratum inside which evidence is exchanged; None: one stratum.
+        shuffle: "permutation" within strata, or "near-miss": one of the nearest other texts.
     """
 
     name: str
@@ -39,11 +43,26 @@ class Design:
     rule: IntArray
     group_size: int = 1
     coherent: bool = False
+    label_of: IntArray | None = None
+    stratum_of: IntArray | None = None
+    shuffle: str = "permutation"
 
     @property
     def hits(self) -> BoolArray:
-        """[Q, E, C] whether the answer is the label."""
-        return self.rule[:, :, None] == np.arange(self.joint.shape[2])
+        """[Q, E, Y] whether the answer is the label."""
+        labels = np.arange(self.joint.shape[2]) if self.label_of is None else self.label_of
+        return self.rule[:, :, None] == labels
+
+    @property
+    def independent(self) -> FloatArray:
+        """[Q, E, Y] the distribution when evidence is drawn anew within the stratum."""
+        strata = np.zeros(self.joint.shape[2], dtype=np.int64) if self.stratum_of is None else self.stratum_of
+        found = np.zeros_like(self.joint)
+        for stratum in np.unique(strata):
+            part = self.joint[:, :, strata == stratum]
+            of_evidence = part.sum(axis=(0, 2)) / max(float(part.sum()), 1e-300)
+            found[:, :, strata == stratum] = part.sum(axis=1)[:, None, :] * of_evidence[None, :, None]
+        return found
 
     @property
     def accuracy(self) -> float:
@@ -52,19 +71,23 @@ class Design:
 
     @property
     def delta_evi(self) -> float:
-        """Accuracy with the own evidence minus that with evidence drawn independently."""
-        independent = self.joint.sum(axis=1)[:, None, :] * self.joint.sum(axis=(0, 2))[None, :, None]
-        return self.accuracy - float(independent[self.hits].sum())
+        """Accuracy with the own evidence minus that with evidence drawn anew within the stratum."""
+        return self.accuracy - float(self.independent[self.hits].sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """n items of a design: hidden states, labels and the group whose evidence text each has."""
+    """n items of a design: hidden states, outcomes, strata and the group whose evidence text each has.
+
+    `label` is the outcome: the label itself wherever a design has no strata.
+    """
 
     query: IntArray
     evidence: IntArray
     label: IntArray
     group: IntArray
+    stratum: IntArray
+    near: IntArray | None = None
 
 
 def plan_of(world: str) -> Plan:
@@ -81,14 +104,21 @@ def design_of(world: str, group_size: int = 1, coherent: bool = False) -> Design
     return Design(world, plan.evaluation, plan.rule, group_size, coherent)
 
 
+def skewed(design: Design, first: float) -> Design:
+    """The design with its outcomes weighted so that the first has this share."""
+    share = design.joint.sum(axis=(0, 1))
+    weight = np.full(len(share), (1 - first) / (1 - share[0]))
+    weight[0] = first / share[0]
+    return replace(design, name=f"{design.name}, {first:g} of one label", joint=design.joint * weight)
+
+
 def dealt(design: Design, share: float, name: str | None = None) -> Design:
     """The design in which the evidence of all but `share` of the items is dealt out at random.
 
     ΔEvi is `share` times what it was; at 0 the null hypothesis holds although the reader follows the evidence.
     """
-    joint = design.joint
-    independent = joint.sum(axis=1)[:, None, :] * joint.sum(axis=(0, 2))[None, :, None]
-    return replace(design, name=name or f"{design.name}, dealt", joint=share * joint + (1 - share) * independent)
+    joint = share * design.joint + (1 - share) * design.independent
+    return replace(design, name=name or f"{design.name}, dealt", joint=joint)
 
 
 def rare(design: Design, share: float, name: str | None = None) -> Design:
@@ -96,12 +126,27 @@ def rare(design: Design, share: float, name: str | None = None) -> Design:
 
     ΔEvi is `share` times what it was, and most items never change: the hardest case for a standard error.
     """
-    queries, evidences, classes = design.joint.shape
-    joint = np.zeros((queries + 1, evidences, classes))
+    queries, evidences, outcomes = design.joint.shape
+    labels = np.arange(outcomes) if design.label_of is None else design.label_of
+    known = np.arange(labels.max() + 1)
+    joint = np.zeros((queries + len(known), evidences, outcomes))
     joint[:queries] = share * design.joint
-    joint[queries, :, 0] = (1 - share) * design.joint.sum(axis=(0, 2))
-    rule = np.vstack([design.rule, np.zeros((1, evidences), dtype=design.rule.dtype)])
+    # One further query state for each label, which names it. Evidence and outcome stay distributed as they were.
+    joint[queries + labels, :, np.arange(outcomes)] = (1 - share) * design.joint.sum(axis=0).T
+    rule = np.vstack([design.rule, np.repeat(known[:, None], evidences, axis=1)])
     return replace(design, name=name or f"{design.name}, rare", joint=joint, rule=rule)
+
+
+def stratified(design: Design, given_label: FloatArray) -> Design:
+    """The design whose evidence is exchanged inside strata, drawn given the label alone by a table [C, M]."""
+    queries, evidences, classes = design.joint.shape
+    strata = given_label.shape[1]
+    return replace(
+        design,
+        joint=(design.joint[:, :, :, None] * given_label).reshape(queries, evidences, classes * strata),
+        label_of=np.repeat(np.arange(classes), strata),
+        stratum_of=np.tile(np.arange(strata), classes),
+    )
 
 
 def draw(design: Design, n: int, rng: np.random.Generator) -> Sample:
@@ -119,24 +164,44 @@ def draw(design: Design, n: int, rng: np.random.Generator) -> Sample:
     chance = rng.random(len(sizes))[group] if design.coherent else rng.random(n)
     cell = (chance[:, None] > cumulative[evidence, :-1]).sum(axis=1)
     query, label = np.divmod(cell, design.joint.shape[2])
-    return Sample(query, evidence, label, group)
+    stratum = np.zeros(n, dtype=np.int64) if design.stratum_of is None else design.stratum_of[label]
+    near = nearest_texts(rng.random(len(sizes)), group) if design.shuffle == "near-miss" else None
+    return Sample(query, evidence, label, group, stratum, near)
+
+
+def nearest_texts(topic: FloatArray, group: IntArray, neighbours: int = 5) -> IntArray:
+    """[n, 5] for each item an item of each of the texts whose topic, a number, is nearest to that of its own."""
+    order = np.argsort(topic)
+    rank = np.argsort(order)
+    window = rank[:, None] + np.array([*range(-neighbours, 0), *range(1, neighbours + 1)])
+    there = (window >= 0) & (window < len(topic))
+    other = order[np.clip(window, 0, len(topic) - 1)]
+    distance = np.where(there, np.abs(topic[other] - topic[:, None]), np.inf)
+    nearest = np.take_along_axis(other, np.argsort(distance, axis=1)[:, :neighbours], axis=1)
+    first = np.unique(group, return_index=True)[1]
+    return first[nearest][group]
 
 
 def pair_sums(hits: BoolArray, sample: Sample) -> PairSums:
     """Exact sums over all pairs, by counting states instead of visiting pairs. Groups are the equal texts."""
-    n = len(sample.label)
-    weights = hits.astype(np.float64)
-    of_evidence = np.bincount(sample.evidence, minlength=hits.shape[1]).astype(np.float64)
-    size = np.bincount(sample.group)[sample.group]
-    inverse = np.where(size < n, 1.0 / np.maximum(n - size, 1), 0.0)
-    counts, weighted = np.zeros((2, hits.shape[0], hits.shape[2]))
-    np.add.at(counts, (sample.query, sample.label), 1.0)
-    np.add.at(weighted, (sample.query, sample.label), inverse)
     right = hits[sample.query, sample.evidence, sample.label]
-    rows = np.einsum("qey,e->qy", weights, of_evidence)[sample.query, sample.label]
-    columns = np.einsum("qey,qy->e", weights, counts)[sample.evidence]
-    same_columns = np.bincount(sample.group, weights=right)[sample.group]
-    weighted_columns = np.einsum("qey,qy->e", weights, weighted)[sample.evidence]
+    if sample.near is not None:
+        shown = hits[sample.query[:, None], sample.evidence[sample.near], sample.label[:, None]]
+        return donor_set_sums(shown, sample.near, right)
+    stratum, n_strata = sample.stratum, int(sample.stratum.max()) + 1
+    weights = hits.astype(np.float64)
+    cell = np.unique(sample.group * n_strata + stratum, return_inverse=True)[1]
+    size, pool = np.bincount(cell)[cell], np.bincount(stratum)[stratum]
+    inverse = np.where(size < pool, 1.0 / np.maximum(pool - size, 1), 0.0)
+    of_evidence = np.zeros((n_strata, hits.shape[1]))
+    np.add.at(of_evidence, (stratum, sample.evidence), 1.0)
+    counts, weighted = np.zeros((2, n_strata, hits.shape[0], hits.shape[2]))
+    np.add.at(counts, (stratum, sample.query, sample.label), 1.0)
+    np.add.at(weighted, (stratum, sample.query, sample.label), inverse)
+    rows = np.einsum("qey,se->sqy", weights, of_evidence)[stratum, sample.query, sample.label]
+    columns = np.einsum("qey,sqy->se", weights, counts)[stratum, sample.evidence]
+    same_columns = np.bincount(cell, weights=right)[cell]
+    weighted_columns = np.einsum("qey,sqy->se", weights, weighted)[stratum, sample.evidence]
     return from_sums(
         right,
         np.rint(rows).astype(np.int64),
@@ -144,21 +209,28 @@ def pair_sums(hits: BoolArray, sample: Sample) -> PairSums:
         size * right,
         same_columns.astype(np.int64),
         weighted_columns - same_columns * inverse,
-        sample.group,
-        np.zeros(n, dtype=np.int64),
+        cell,
+        stratum,
     )
 
 
-def shuffled_answers(hits: BoolArray, sample: Sample, k: int, seed: int) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Donors [k, n] of the global shuffle, and right or wrong under them and under the uniform permutations."""
+def shuffled_answers(
+    hits: BoolArray, sample: Sample, k: int, seed: int
+) -> tuple[IntArray, BoolArray, BoolArray | None, BoolArray]:
+    """Donors [k, n], right or wrong under them and under the uniform permutations (near-miss: None), and who moves."""
     n = len(sample.label)
     donors = np.empty((k, n), dtype=np.int64)
     shuffled, uniform = np.empty((2, k, n), dtype=bool)
+    movable = np.ones(n, dtype=bool)
     for number in range(k):
-        permutation, donors[number], _ = permute(sample.group, None, Draws(seed, "global", number))
+        draws = Draws(seed, "global", number)
+        if sample.near is not None:
+            permutation = donors[number] = draw_neighbours(sample.near, sample.group, draws)
+        else:
+            permutation, donors[number], movable = permute(sample.group, sample.stratum, draws)
         shuffled[number] = hits[sample.query, sample.evidence[donors[number]], sample.label]
         uniform[number] = hits[sample.query, sample.evidence[permutation], sample.label]
-    return donors, shuffled, uniform
+    return donors, shuffled, None if sample.near is not None else uniform, movable
 
 
 def measure(
@@ -166,16 +238,18 @@ def measure(
 ) -> dict[str, DeltaEvi]:
     """ΔEvi of one sample: "exact" from all pairs, "shuffles" from the K shuffles alone."""
     right = design.hits[sample.query, sample.evidence, sample.label]
-    donors, shuffled, uniform = shuffled_answers(design.hits, sample, k, seed)
+    donors, shuffled, uniform, movable = shuffled_answers(design.hits, sample, k, seed)
     found = {}
     for way, sums in (("exact", pair_sums(design.hits, sample)), ("shuffles", None)):
         found[way] = delta_evi(
             right,
             shuffled,
             donors,
+            movable=movable,
             groups=sample.group,
             correct_uniform=uniform,
             sums=sums,
+            strata=None if sample.near is not None else sample.stratum,
             unchanged_rate=0.0,
             alpha=alpha,
             margin=margin,
