@@ -173,18 +173,6 @@ def test_near_miss_and_within_metadata_arms():
     assert near["unchanged_rate"] == within["unchanged_rate"] == 0.0
 
 
-def test_several_seeds_show_their_spread():
-    world = planted_world("matching", n_train=200, n_eval=150, seed=0)
-    packet = evidep.audit(world.evaluation, train=world.train, roles=world.roles, reader_seeds=3, ablations=())
-    assert [row["seed"] for row in packet["readers"]] == [0, 1, 2]
-    spread = packet["calibration"]["seed_spread"][0]
-    assert spread["seeds"] == 3
-    assert spread["sd"] is not None
-    one = evidep.audit(world.evaluation, train=world.train, roles=world.roles, ablations=())
-    assert one["calibration"]["seed_spread"][0]["sd"] is None
-    assert one["calibration"]["seed_spread"][0]["reason"]
-
-
 def test_a_sample_of_the_items_is_declared_and_depends_on_the_seed_alone():
     rows, train = make_rows(200), make_rows(100, seed=3)
     arguments = {"train": train, "roles": {"query": "claim"}, "ablations": (), "max_items": 50}

@@ -282,10 +282,25 @@ def _calibration(results: AuditResults) -> dict[str, Any]:
         values = [value_of(arm.delta) for arm in arms if arm is not None]
         if values:
             spread = seed_spread(np.array(values))
-            spreads.append(
-                {"reader": name, "seeds": spread.n_seeds, "mean": spread.mean, "sd": spread.sd, "reason": spread.reason}
-            )
+            constant = _no_spread(mine, results.settings.reader_seeds)
+            sd, reason = (spread.sd, spread.reason) if constant is None else (math.nan, constant)
+            spreads.append({"reader": name, "seeds": spread.n_seeds, "mean": spread.mean, "sd": sd, "reason": reason})
     return {"contrasts": rows, "seed_spread": spreads}
+
+
+def _no_spread(fits: list[ReaderResult], asked: int) -> str | None:
+    """Why an SD over these fits of one reader would say nothing of seeds, or None."""
+    first = fits[0]
+    if not first.trainable and asked > 1:
+        return "nothing is fitted, so no seed changes anything: run once"
+    right = "right_when_shuffled"
+    if len(fits) > 1 and all(
+        np.array_equal(fit.predictions, first.predictions)
+        and all(np.array_equal(getattr(a, right), getattr(b, right)) for a, b in zip(fit.arms, first.arms, strict=True))
+        for fit in fits[1:]
+    ):
+        return f"all {len(fits)} fits give the same answers: the seed changes nothing in this reader's fit"
+    return None
 
 
 def _as_dict(value: Any) -> Mapping[str, Any]:

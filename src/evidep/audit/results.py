@@ -59,6 +59,7 @@ class ReaderResult:
     ablations: tuple[AblationResult, ...]
     information: VInformation | None
     notes: tuple[str, ...] = ()
+    trainable: bool = True
 
     def arm(self, name: str) -> ArmResult | None:
         """The result of one shuffle family, or None."""

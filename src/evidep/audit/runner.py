@@ -29,7 +29,7 @@ from evidep.stats.delta_evi import delta_evi
 from evidep.stats.information import v_information
 from evidep.stats.mpds import metadata_predictions, metadata_predictions_out_of_fold, mpds, n_cells
 from evidep.stats.truncation import with_truncation
-from evidep.types import NULL, BoolArray, Condition, FloatArray, IntArray, PairTable, ReaderInfo
+from evidep.types import NULL, BoolArray, Condition, FloatArray, IntArray, PairTable
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all). May raise to stop the audit; finished cells are kept."""
@@ -60,9 +60,14 @@ def run_audit(
     metadata = _metadata(data, folds)
     neighbours = nearest_other_evidence(table, NEAR_MISS_NEIGHBOURS, folds) if "near-miss" in shuffles else None
     context = RunContext(data, settings, shuffles, folds, neighbours, correct_majority, store, workdir)
-    infos = [make_reader(spec).info for spec in settings.readers]
-    _check_names([info.name for info in infos])
-    jobs = [(spec, seed) for spec, info in zip(settings.readers, infos, strict=True) for seed in _seeds(info, settings)]
+    prototypes = [make_reader(spec) for spec in settings.readers]
+    _check_names([reader.info.name for reader in prototypes])
+    jobs = [
+        (spec, seed)
+        for spec, reader in zip(settings.readers, prototypes, strict=True)
+        for seed in _seeds(reader, settings)
+    ]
+    del prototypes
     steps = Steps(progress, len(jobs) * (1 + len(shuffles) * (settings.k + 1) + 1 + len(settings.ablations)))
     readers = tuple(_run_reader(context, spec, seed, steps) for spec, seed in jobs)
     if metadata is not None:
@@ -205,6 +210,7 @@ def _run_reader(context: RunContext, spec: str | Reader, seed: int, step: Steps)
         ablations=tuple(ablations),
         information=information,
         notes=notes,
+        trainable=trainable,
     )
 
 
@@ -302,8 +308,9 @@ def _check_names(names: list[str]) -> None:
             )
 
 
-def _seeds(info: ReaderInfo, settings: AuditSettings) -> range:
-    return range(settings.seed, settings.seed + (1 if info.strength == "baseline" else settings.reader_seeds))
+def _seeds(reader: Reader, settings: AuditSettings) -> range:
+    once = reader.info.strength == "baseline" or not getattr(reader, "trainable", True)
+    return range(settings.seed, settings.seed + (1 if once else settings.reader_seeds))
 
 
 def _folds(data: AuditData, settings: AuditSettings) -> tuple[IntArray | None, tuple[str, ...]]:
