@@ -145,7 +145,7 @@ def _reader(options: argparse.Namespace) -> Any:
             raise SettingError(f"--recipe {options.recipe}: cannot be read ({error.__class__.__name__})") from error
         if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
             raise SettingError(f"--recipe {options.recipe}: expected a mapping of settings (name: value)")
-        reader = TransformerReader(**{"name": options.recipe.parent.name, **settings})
+        reader = TransformerReader(**{"name": options.recipe.resolve().parent.name or options.recipe.stem, **settings})
     if not isinstance(reader, TransformerReader) or not reader.trainable:
         raise ReaderError(
             f"reader {reader.info.name} is not fine-tuned, so there is nothing to train; give minilm or another "

@@ -129,11 +129,13 @@ def test_a_folder_with_other_files_is_refused_before_the_fit(script, place, tmp_
         (b"- model", "expected a mapping of settings"),
         (b"model: \xff\xfe", "cannot be read"),
         (b"model: [", "cannot be read"),
+        (b"model: 5", "model: expected"),
     ],
 )
-def test_bad_recipes_are_one_line(script, place, tmp_path, capsys, content, message):
+def test_bad_recipes_are_one_line(script, place, tmp_path, capsys, monkeypatch, content, message):
     (tmp_path / "recipe.yaml").write_bytes(content)
-    command = ["--recipe", str(tmp_path / "recipe.yaml"), "--data", str(place / "items.jsonl"), "--out", "unused"]
+    monkeypatch.chdir(tmp_path)
+    command = ["--recipe", "recipe.yaml", "--data", str(place / "items.jsonl"), "--out", "unused"]
     assert script.main(command) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
 
