@@ -70,6 +70,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Audit, print, save."""
     from evidep.audit.api import audit
+    from evidep.cli.console import is_main_process
     from evidep.cli.progress import progress_bar
     from evidep.readers.registry import split_specs
     from evidep.types import ColumnRoles
@@ -112,6 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
             progress=progress,
             **more,
         )
+    if not is_main_process():
+        return 0
     roles = ColumnRoles(**(packet["data"]["roles"] | {"metadata": tuple(packet["data"]["roles"]["metadata"])}))
     sys.stderr.write(
         f"evidep: query={roles.query} evidence={roles.evidence} label={roles.label} "

@@ -1,12 +1,18 @@
-"""The console that results are printed to."""
+"""The console that results are printed to, and which process prints them."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that prints. A launcher (torchrun, accelerate) numbers its processes by RANK."""
+    return os.environ.get("RANK", "0") in ("", "0")
 
 
 def results_console() -> Console:

@@ -30,13 +30,15 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from evidep.audit.demo import run_demo, strong_readers_available
-    from evidep.cli.console import results_console
+    from evidep.cli.console import is_main_process, results_console
     from evidep.cli.progress import progress_bar
 
     out = None if arguments.out is None else Path(arguments.out)
     strong = False if arguments.light else strong_readers_available()
     with progress_bar() as progress:
         outcomes = list(run_demo(seed=arguments.seed, out=out, strong=strong, progress=progress))
+    if not is_main_process():
+        return 0
     console = results_console()
     _print(outcomes, console)
     if not strong:

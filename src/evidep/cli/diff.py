@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evidep.audit.again import audit_operand, is_packet, settings_of
     from evidep.audit.compare import compare
     from evidep.audit.packet import AuditPacket
+    from evidep.cli.console import is_main_process
     from evidep.cli.progress import progress_bar
     from evidep.errors import CacheError
     from evidep.report.comparison import comparison_markdown, render_comparison
@@ -55,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         out = None if arguments.out is None else Path(arguments.out) / side
         with progress_bar() as progress:
             packets.append(audit_operand(name, settings, out=out, progress=progress))
+    if not is_main_process():
+        return 0
     comparison = compare(*packets)
     if arguments.json:
         sys.stdout.write(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
