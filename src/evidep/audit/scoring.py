@@ -118,7 +118,12 @@ class ReaderRun:
         return isinstance(self.reader, AdditiveReader | OuterReader)
 
     def cells(self, conditions: Iterable[Condition], *, log_probability: bool = False) -> Iterator[PredictionCell]:
-        """The predictions of each condition, in order; several conditions go through one call of the reader."""
+        """The predictions of each condition, in order.
+
+        One call of the reader takes as many conditions as fit into its `pairs_per_call`, at least one; they are stored
+        when it returns. Equal pairs are scored once within a call, not across calls: full evidence, each shuffle family
+        and the masked inputs are calls of their own.
+        """
         n = len(self._table)
         at_once = max(1, int(getattr(self.reader, "pairs_per_call", n)) // max(n, 1))
         pending = iter(conditions)
