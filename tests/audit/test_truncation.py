@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
-from tiny_models import audit_rows, bert_model
+from tiny_models import audit_rows, bert_model, table
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 import evidep  # noqa: E402
+from evidep.audit.cache import CellStore  # noqa: E402
+from evidep.audit.scoring import ReaderRun  # noqa: E402
 from evidep.errors import ReaderError  # noqa: E402
 from evidep.readers.embedding import EmbeddingReader  # noqa: E402
 from evidep.readers.transformer import TransformerReader  # noqa: E402
+from evidep.types import Condition, ReaderInfo  # noqa: E402
 
 PREFIX = "the big house is on a small tree"  # 8 tokens
 
@@ -80,3 +86,47 @@ def test_out_of_fold_and_a_shuffle_that_tests_nothing(tmp_path):
 def test_readers_without_truncation_say_null():
     packet = evidep.audit(rows(60, 1, 0.5), train=rows(60, 0, 0.5), readers="tfidf_lr", k=19, ablations=())
     assert {(r["truncated_share"], r["unchanged_after_truncation"]) for r in packet["delta_evi"]} == {(None, None)}
+
+
+class Cutting:
+    """Cuts the evidence of item 2, which then reads like that of item 0; texts 0 and 1 are one text."""
+
+    info = ReaderInfo("cutting", "light", False)
+    fingerprint = "cutting/1"
+    trainable = False
+
+    def __init__(self, knows: bool = True) -> None:
+        self.knows = knows
+
+    def fit(self, train, *, seed):
+        return self
+
+    def encode(self, table):
+        return table.evidence_codes
+
+    def scores(self, encoded, rows, donors):
+        raise AssertionError("truncation is told without scoring")
+
+    def truncation(self, encoded, rows, donors):
+        if not self.knows:
+            return None
+        reads_as = np.where(encoded == encoded[2], encoded[0], encoded)
+        return donors == 2, reads_as[donors] == reads_as[rows]
+
+
+def told(reader):
+    data = table(["a", "b", "c", "d"], ["cat", "cat", "dog", "bird"], [0, 1, 0, 1])
+    rows, everyone = np.arange(4), np.ones(4, dtype=bool)
+    drawn = [
+        Condition("global", 0, rows, np.array([1, 2, 3, 0]), everyone),
+        Condition("global", 1, rows, np.array([2, 3, 0, 1]), np.array([True, True, False, True])),
+    ]
+    run = ReaderRun(lambda: reader, data, data, seed=0, store=CellStore())
+    return run.truncation(iter(drawn), {"arm": "global"}, None, None)
+
+
+def test_shares_of_cut_and_unchanged_pairs_by_hand():
+    # Cut: (1, 2) in the first shuffle and (0, 2) in the second, of 8 pairs.
+    # Another text and movable: (1, 2), (2, 3), (3, 0), and (0, 2), (1, 3), (3, 1): (1, 2) and (0, 2) read like the own.
+    assert told(Cutting()) == (2 / 8, 2 / 6)
+    assert all(math.isnan(share) for share in told(Cutting(knows=False)))
