@@ -86,8 +86,7 @@ AUDITS = (
         "boolq_ladder",
         "ladder",
         "BoolQ (out of fold)",
-        "DATA/boolq.jsonl.gz --readers tfidf_lr,minilm_lr,minilm:max_length=128 --shuffles global "
-        "--ablations query-only --max-items 1500 --folds 2",
+        "DATA/boolq.jsonl.gz --readers tfidf_lr,minilm_lr --shuffles global --ablations query-only",
     ),
     Audit(
         "farstail_ladder",
