@@ -62,6 +62,7 @@ def test_a_swap_that_truncation_hides_is_no_evidence_of_no_dependence(tmp_path):
     assert packet.region == "reader_limited"
     assert "evidence_cut_off" in packet["diagnosis"]["flags"]
     assert "Truncation hides most swaps" in str(packet)
+    assert "minilm, global: a text is cut in 90 % of the pairs; 8" in " ".join(str(packet).split())
     again = audited(strong(model, 14), 0.9, out=tmp_path / "out")
     assert again["delta_evi"] == packet["delta_evi"]
 

@@ -86,7 +86,8 @@ def test_card_is_parsed_and_true_to_the_packet(reader):
         "ΔEvi, global shuffle, seed 0": (0.3125, "snli"),
     }
     assert "| 0 | 0.812 | [0.780, 0.840] | yes |" in text
-    assert "| 0 | `global` | 20 | 0.312 | 0.0123 | – | [0.290, 0.330] | <0.001 | 0.030 | 0 % | – | – | sensitive |" in text
+    effect = "| 0 | `global` | 20 | 0.312 | 0.0123 | – | [0.290, 0.330] | <0.001 | 0.030 |"
+    assert f"{effect} 0 % | – | – | sensitive |" in text
     assert "| 0 | `within-label` | 20 | – | – | – | – | – | – | 100 % | – | – | not applicable |" in text
     assert "| `query-only` | `retrained` | 0.590 | [0.560, 0.620] |" in text
     assert "Licence of the data: cc-by-sa-4.0" in text

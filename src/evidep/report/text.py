@@ -169,6 +169,12 @@ def _delta(page: _Page, packet: AuditPacket) -> None:
             page.add(table, *_delta_cells(page, packet, row))
     page.show(table)
     page.line(_legend(packet), style="dim")
+    for row in packet["delta_evi"]:
+        if row.get("truncated_share") and row["seed"] == packet["settings"]["seed"]:
+            page.line(
+                f"{page.name(row['reader'])}, {row['shuffle']}: a text is cut in {percent(row['truncated_share'])} of "
+                f"the pairs; {percent(row['unchanged_after_truncation'])} of the swaps are hidden by that"
+            )
     for row in packet.document.get("calibration", {}).get("contrasts", []):
         page.line(
             f"ΔEvi of {page.name(row['reader'])} minus {page.name(row['against'])}, same items and shuffles: "
