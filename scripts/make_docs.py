@@ -71,11 +71,10 @@ def worlds_page() -> str:
             else f"{kind.least_classes} to {kind.most_classes} ({kind.n_classes})"
         )
         skew = "fixed" if kind.most_skew is None else f"up to {kind.most_skew:g}"
-        lines.append(
-            f"| {name} | {kind.summary} | {labels} | {skew} | {truth['accuracy_full']:.3f} | "
-            f"{truth['query_only']:.3f} | {truth['delta_evi']:.3f} | {truth['mpds']:.3f} | {truth['delta_evi_additive']:.3f} | "
-            f"{truth['region_strong'].replace('_', ' ')} | {truth['region_light'].replace('_', ' ')} |"
-        )
+        numbers = ("accuracy_full", "query_only", "delta_evi", "mpds", "delta_evi_additive")
+        values = " | ".join(f"{truth[number]:.3f}" for number in numbers)
+        regions = " | ".join(truth[of].replace("_", " ") for of in ("region_strong", "region_light"))
+        lines.append(f"| {name} | {kind.summary} | {labels} | {skew} | {values} | {regions} |")
     return "\n".join(lines) + "\n"
 
 
