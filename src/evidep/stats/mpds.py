@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from evidep.errors import DataError, SettingError
 from evidep.stats.checks import check_alpha, check_count, group_codes, same_length, zero_one
 from evidep.stats.metadata_cells import metadata_predictions, metadata_predictions_out_of_fold, n_cells
 from evidep.stats.paired import cluster_mean, effective_df
-from evidep.stats.resampling import ClusterError, hull, unseen_share, without_largest
+from evidep.stats.resampling import ClusterError, cluster_error, hull, t_interval, unseen_share, without_largest
 from evidep.types import FloatArray, IntArray, Interval
 
 __all__ = ["Mpds", "metadata_predictions", "metadata_predictions_out_of_fold", "mpds", "n_cells"]
@@ -64,8 +64,9 @@ def mpds(
     """MPDS from per-item right/wrong values of both predictors on the same items.
 
     The interval resamples groups with replacement, both predictors together, and takes percentiles widened for the
-    number of groups (Hesterberg 2015). It is nowhere narrower than what a sample of that many groups may have missed,
-    and holds the interval of the items outside one large group (see `resampling`). Groups with equal counts are
+    number of groups (Hesterberg 2015). It holds the cluster t interval of the linearised ratio with room for skewness,
+    is nowhere narrower than what a sample of that many groups may have missed, and holds the interval of the items
+    outside one large group (see `resampling`). Groups with equal counts are
     interchangeable, so whole resamples are drawn as multinomial counts over distinct groups: exact, and quick for half
     a million items.
 
@@ -181,4 +182,9 @@ def _ratio_interval(
         return Interval(low, high, level, "degenerate: every resample gives the same ratio")
     # A share of groups that was not met moves the ratio down at most by ratio / accuracy_full, up by 1 / accuracy_full.
     score, unseen = float(above.sum() / below.sum()), unseen_share(level, n_groups) / float(below.mean())
-    return Interval(max(0.0, min(low, score - unseen * score)), max(high, score + unseen), level)
+    # Percentiles of a few rare failures are too narrow: of 250 groups with 3 % failures they covered in 86 %.
+    linear = cluster_error((above - score * below) / float(below.mean()), group)
+    error = replace(linear, degrees_of_freedom=min(df, linear.degrees_of_freedom))
+    room = t_interval(score, error, level, bound=math.inf)
+    low, high = min(low, score - unseen * score, room.low), max(high, score + unseen, room.high)
+    return Interval(max(0.0, low), high, level)
