@@ -222,12 +222,13 @@ def shuffled_answers(
     donors = np.empty((k, n), dtype=np.int64)
     shuffled, uniform = np.empty((2, k, n), dtype=bool)
     movable = np.ones(n, dtype=bool)
+    strata = sample.stratum if sample.stratum.any() else None
     for number in range(k):
         draws = Draws(seed, "global", number)
         if sample.near is not None:
             permutation = donors[number] = draw_neighbours(sample.near, sample.group, draws)
         else:
-            permutation, donors[number], movable = permute(sample.group, sample.stratum, draws)
+            permutation, donors[number], movable = permute(sample.group, strata, draws)
         shuffled[number] = hits[sample.query, sample.evidence[donors[number]], sample.label]
         uniform[number] = hits[sample.query, sample.evidence[permutation], sample.label]
     return donors, shuffled, None if sample.near is not None else uniform, movable

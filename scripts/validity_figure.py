@@ -26,17 +26,17 @@ def write_figure(found: dict[str, Any], path: Path) -> None:
         "The audit audited: errors, coverage, power, regions",
         "Planted worlds with known truth, no reader fits. Grey lines: nominal values, which errors must not exceed and "
         "coverage must not fall below. Bars: exact 99 % binomial intervals of the share that the samples show.",
-        "First three panels: of the designs of one way of grouping the one that looks worst, so that about every tenth "
-        "point may lie on the wrong side by chance (docs/validity.md draws the worst again). Colours of the first four "
+        "First three panels: of the designs of one way of grouping the one that looks worst, so that some "
+        "points lie on the wrong side by chance (docs/validity.md draws the worst again). Colours of the first four "
         "panels: blue, each item has its own text; red, four items share text and label; green, a fifth of all do. "
         f"Regions: {REGION_ITEMS} items a sample, an additive and an ideal reader; rows true, columns found.",
     )
     figure = page.figure
     grid = figure.add_gridspec(
-        3, 2, left=0.09, right=0.98, bottom=page.bottom + 0.06, top=page.top - 0.035, hspace=0.36, wspace=0.25
+        3, 2, left=0.09, right=0.98, bottom=page.bottom + 0.06, top=page.top - 0.035, hspace=0.36, wspace=0.38
     )
     _panel_errors(figure.add_subplot(grid[0, 0]), found["null"], "ΔEvi is 0", ("p", "nonzero"))
-    _panel_errors(figure.add_subplot(grid[0, 1]), found["margin"], "ΔEvi is the margin, 0.02", ("equivalent",))
+    _panel_errors(figure.add_subplot(grid[0, 1]), found["margin"], "ΔEvi is 0.02, the margin", ("equivalent",))
     _panel_coverage(figure.add_subplot(grid[1, 0]), [*found["null"], *found["margin"], *found["effect"]])
     _panel_intervals(figure.add_subplot(grid[1, 1]), found["other"])
     _panel_power(figure.add_subplot(grid[2, 0]), found["power"])
@@ -47,7 +47,7 @@ def write_figure(found: dict[str, Any], path: Path) -> None:
 
 def _panel_errors(axes: Any, rows: list[dict[str, Any]], title: str, errors: Sequence[str]) -> None:
     words = {"p": "p ≤ 0.05", "nonzero": "said not to be zero", "equivalent": "said to be equivalent to zero"}
-    axes.set_title(f"{title}: errors, worst design", fontsize=10)
+    axes.set_title(f"{title}: worst design", fontsize=10)
     sizes = sorted({row["n"] for row in rows})
     for number, (grouping, (colour, marker)) in enumerate(COLOURS.items()):
         for step, error in enumerate(errors):
@@ -65,7 +65,7 @@ def _panel_errors(axes: Any, rows: list[dict[str, Any]], title: str, errors: Seq
 
 
 def _panel_coverage(axes: Any, rows: list[dict[str, Any]]) -> None:
-    axes.set_title("95 % interval of ΔEvi: coverage, worst design", fontsize=10)
+    axes.set_title("Interval of ΔEvi: coverage, worst design", fontsize=10)
     sizes = sorted({row["n"] for row in rows})
     for number, (grouping, (colour, marker)) in enumerate(COLOURS.items()):
         given = [[row for row in _cells(rows, grouping, n) if row.get("given_exact")] for n in sizes]
@@ -79,7 +79,7 @@ def _panel_coverage(axes: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def _panel_intervals(axes: Any, rows: list[dict[str, Any]]) -> None:
-    axes.set_title("The other intervals: coverage, worst size", fontsize=10)
+    axes.set_title("Other intervals: coverage, worst size", fontsize=10)
     for line, name in enumerate(INTERVALS):
         for number, (grouping, (colour, marker)) in enumerate(COLOURS.items()):
             here = [row for row in rows if row["grouping"] == grouping and row.get(f"given_{name}", 0) >= 20]

@@ -179,8 +179,8 @@ def _seeds(rows: list[dict[str, Any]]) -> str:
     )
     for row in rows:
         low, high = row["spread"]
-        lines.append(f"| {row['seeds']} | {row['world']} | {_covered(row, 'sd')} | {low:.2f} to {high:.2f} | "
-                     f"{'yes' if row.get('warned') else 'no'} |")  # fmt: skip
+        covers, warned = row["covers_sd"] / row["given_sd"], "yes" if row.get("warned") else "no"
+        lines.append(f"| {row['seeds']} | {row['world']} | {covers:.3f} | {low:.2f} to {high:.2f} | {warned} |")
     return "\n".join(lines)
 
 
