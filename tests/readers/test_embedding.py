@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from tiny_models import bert_model, random_texts, spoken_world, table
 
 from evidep.errors import ReaderError, SettingError
+from evidep.readers.crossfit import cross_fit
 from evidep.readers.embedding import BilinearReader, EmbeddingReader
 from evidep.readers.protocol import AdditiveReader, OuterReader, Reader
 from evidep.readers.sentence_encoder import SentenceEncoder
@@ -126,6 +127,35 @@ def test_each_text_is_embedded_once(encoder, monkeypatch):
     fitted.encode(data)
     reader(encoder).fit(data.under(np.arange(20), np.roll(np.arange(20), 1), name="s"), seed=1)
     assert sorted(computed) == [1, 2, 3]  # the empty text, two queries, three evidences; nothing again
+
+
+def test_folds_embed_no_text_again(encoder, monkeypatch):
+    computed = []
+    inner = SentenceEncoder._compute
+
+    def counting(self, column):
+        computed.append(len(column.texts))
+        return inner(self, column)
+
+    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
+    data = table([f"q {i}" for i in range(40)], [f"e {i // 2}" for i in range(40)], [0, 1] * 20)
+    folds = np.arange(40) % 4
+    alone = cross_fit(lambda: reader(encoder), folds).fit(data, seed=0)
+    expected = alone.scores(alone.encode(data), np.arange(40), np.arange(40))
+    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
+    monkeypatch.setattr(SentenceEncoder, "_compute", counting)
+    monkeypatch.setattr(BilinearReader, "prepare", lambda self, table: None)
+    without = cross_fit(lambda: reader(encoder), folds).fit(data, seed=0)
+    without.encode(data)
+    assert sum(computed) > 150  # three quarters of both for each of four folds: that is what is spared
+    computed.clear()
+    monkeypatch.undo()
+    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
+    monkeypatch.setattr(SentenceEncoder, "_compute", counting)
+    prepared = cross_fit(lambda: reader(encoder), folds).fit(data, seed=0)
+    found = prepared.scores(prepared.encode(data), np.arange(40), np.arange(40))
+    assert sorted(computed) == [1, 20, 40]  # the empty text, the evidences, the queries
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------ the classifier

@@ -11,7 +11,14 @@ from typing import Any, Self
 import numpy as np
 
 from evidep.errors import ReaderError
-from evidep.readers.protocol import AdditiveReader, OuterReader, Reader, TruncatingReader, WorkdirReader
+from evidep.readers.protocol import (
+    AdditiveReader,
+    OuterReader,
+    PreparingReader,
+    Reader,
+    TruncatingReader,
+    WorkdirReader,
+)
 from evidep.types import BoolArray, FloatArray, IntArray, PairTable, ReaderInfo
 
 
@@ -85,6 +92,8 @@ class CrossFitReader:
             ReaderError: The table has another number of items than there are folds.
         """
         self._check(train, "fit")
+        if isinstance(self._prototype, PreparingReader):
+            self._prototype.prepare(train)
         readers = []
         for fold, members in enumerate(self._members):
             reader = self._make_reader()

@@ -171,6 +171,15 @@ class EmbeddingReader:
         self._fit = _Fit(model, mean, scale, parts[0].shape[1], train.label_names)
         return self
 
+    def prepare(self, table: PairTable) -> None:
+        """Embed each distinct text of a table that will be fitted and encoded in parts, so that no part does it again.
+
+        Raises:
+            ReaderError: The encoder cannot be loaded, or memory runs out.
+        """
+        for column in (table.queries, table.evidence):
+            self.encoder.prepare(column.compact())
+
     def encode(self, table: PairTable) -> EncodedEmbeddings:
         """Embed each distinct text of the table once.
 

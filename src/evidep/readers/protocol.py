@@ -78,6 +78,15 @@ class TruncatingReader(Reader, Protocol):
 
 
 @runtime_checkable
+class PreparingReader(Reader, Protocol):
+    """A reader with work per text that does not depend on the fit: done once for a table that is fitted in parts."""
+
+    def prepare(self, table: PairTable) -> None:
+        """Do that work for every text of the table."""
+        ...
+
+
+@runtime_checkable
 class WorkdirReader(Reader, Protocol):
     """A reader whose fit is long: it keeps checkpoints in `workdir` and resumes from there after a kill."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -32,6 +32,8 @@ CACHED_VALUES: Final = 64 * 2**20
 """Embedding values kept for later fits of the same texts (256 MiB): ablations and seeds embed the same train set."""
 
 _cache: OrderedDict[str, Vectors] = OrderedDict()
+_positions: dict[str, dict[bytes, int]] = {}
+"""Of the sets of texts that were prepared: where each text's vector is. Each belongs to an entry of `_cache`."""
 
 
 class SentenceEncoder:
@@ -96,6 +98,9 @@ class SentenceEncoder:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
+        taken = self._from_prepared(column)
+        if taken is not None:
+            return taken
         vectors = self._compute(column)
         if not np.isfinite(vectors).all():
             bad = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
@@ -105,8 +110,34 @@ class SentenceEncoder:
             )
         _cache[key] = vectors
         while sum(v.size for v in _cache.values()) > CACHED_VALUES and len(_cache) > 1:
-            _cache.popitem(last=False)
+            _positions.pop(_cache.popitem(last=False)[0], None)
         return vectors
+
+    def prepare(self, column: StringColumn) -> None:
+        """Embed a column's distinct texts so that `embed` of any subset takes its vectors from here.
+
+        A vector depends, by rounding, on what was computed together with it. So a subset's vectors are taken from a
+        set that was prepared as a whole, never put together from several.
+
+        Raises:
+            ReaderError: As `embed`.
+        """
+        if len(column.texts):
+            self.embed(column)
+            key = f"{self.fingerprint}:{_digest(column)}"
+            _positions[key] = {digest: at for at, digest in enumerate(_text_digests(column))}
+
+    def _from_prepared(self, column: StringColumn) -> Vectors | None:
+        """Vectors of a column whose texts are all in one prepared set, else None."""
+        digests: list[bytes] | None = None
+        for key, positions in _positions.items():
+            if key not in _cache or not key.startswith(f"{self.fingerprint}:") or len(positions) < len(column.texts):
+                continue
+            digests = list(_text_digests(column)) if digests is None else digests
+            if all(digest in positions for digest in digests):
+                _cache.move_to_end(key)
+                return _cache[key][[positions[digest] for digest in digests]]
+        return None
 
     def windows(self, column: StringColumn) -> tuple[BoolArray, IntArray] | None:
         """What truncation leaves of the column's distinct texts.
@@ -199,3 +230,9 @@ def _digest(column: StringColumn) -> str:
             digest.update(len(raw).to_bytes(8, "little"))
             digest.update(raw)
     return digest.hexdigest()[:32]
+
+
+def _text_digests(column: StringColumn) -> Iterator[bytes]:
+    for chunk in column.chunks():
+        for text in chunk:
+            yield hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
