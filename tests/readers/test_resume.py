@@ -65,7 +65,6 @@ def test_stopped_while_scoring(tmp_path, monkeypatch):
     assert numbers(resumed) == numbers(straight)
 
 
-@pytest.mark.slow
 def test_sigkill_while_scoring(tmp_path):
     model = bert_model(tmp_path / "model")
     script = Path(__file__).with_name("audit_in_process.py")

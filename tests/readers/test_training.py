@@ -516,7 +516,6 @@ def test_real_minilm_resumes_bit_for_bit(tmp_path, monkeypatch):
     assert_same_weights(straight, resumed.fit(train, seed=0))
 
 
-@pytest.mark.slow
 def test_sigkill_and_resume_in_another_process(model, tmp_path):
     """A real kill: the process gets SIGKILL in the middle of fine-tuning and a new one goes on."""
     script = Path(__file__).with_name("fit_in_process.py")
