@@ -90,10 +90,24 @@ def test_a_lesser_reader_does_not_make_the_set_evidence_sensitive():
     assert "calibration_reversal" not in both["diagnosis"]["flags"]
 
 
-def test_failed_fits_count_neither_in_the_spread_between_seeds():
+class OnceReader(TableReader):
+    """Learns under one seed and fails under every other."""
+
+    def fit(self, train, *, seed):
+        self.rule = thrown_by_foreign_evidence if seed == 0 else never
+        return self
+
+
+def test_failed_fits_do_not_count_in_the_spread_between_seeds():
     packet = evidep.audit(
-        rows(), train=rows(), readers=(EXACT, FAILED), shuffles=("global",), ablations=(), seed=0, reader_seeds=2
-    )
-    spread = {row["reader"]: row for row in packet["calibration"]["seed_spread"]}
+        rows(), train=rows(), readers=(OnceReader("once", "strong", never),), shuffles=("global",), ablations=(),
+        seed=0, reader_seeds=2,
+    )  # fmt: skip
+    works = {reader["seed"]: reader["works"] for reader in packet["readers"]}
+    assert sorted(works.values()) == [False, True]
+    (spread,) = packet["calibration"]["seed_spread"]
+    good = next(seed for seed, working in works.items() if working)
+    (effect,) = [delta["mean"] for delta in packet["delta_evi"] if delta["seed"] == good]
+    assert effect > 0.3
+    assert (spread["seeds"], spread["mean"]) == (1, pytest.approx(effect))
     assert packet["calibration"]["contrasts"] == []
-    assert spread["exact"]["mean"] == 0.0
