@@ -13,7 +13,6 @@ from evidep.errors import CacheError, ReaderError
 
 logger = logging.getLogger(__name__)
 INDEX: Final = "index.json"
-CARD: Final = "README.md"
 
 
 def write_reader_cards(
@@ -38,7 +37,7 @@ def write_reader_cards(
     Raises:
         CacheError: The folder cannot be written.
     """
-    from evidep.readers.saved import METADATA, read_notes
+    from evidep.readers.saved import CARD, METADATA, read_notes
     from evidep.report.model_card import audited_fit, model_card
 
     index = []
