@@ -34,7 +34,7 @@ def test_template_to_scores(visit: Any, shots: Path, tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     page.set_input_files("#filled-upload input[type=file]", path)
-    page.wait_for_selector("#filled-upload >> text=template.csv")
+    page.wait_for_selector("#filled-upload td[aria-label='template.csv']")  # the text alone shows only while it travels
     page.click("#filled-run")
     page.wait_for_selector("#filled-verdict >> text=These predictions need the evidence")
     page.wait_for_selector("#filled-plot .js-plotly-plot .scatterlayer")
@@ -68,7 +68,7 @@ def test_leaderboard(visit: Any, shots: Path, tmp_path: Path) -> None:
     page.click("#scores-run")
     page.wait_for_selector("#scores-status .ev-error >> text=no scores yet")
     page.set_input_files("#scores-upload input[type=file]", scores_file(tmp_path))
-    page.wait_for_selector("#scores-upload >> text=s.csv")
+    page.wait_for_selector("#scores-upload td[aria-label='s.csv']")
     page.click("#scores-run")
     page.wait_for_selector("#scores-verdict .ev-verdict", timeout=60_000)
     assert page.locator("#scores-figures img[alt]").count() == 4
