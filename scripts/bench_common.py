@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,37 @@ def interleaved(ways: dict[str, Callable[[], Any]], repeats: int) -> dict[str, l
             if turn:
                 seconds[name].append(time.perf_counter() - start)
     return seconds
+
+
+class Setting(NamedTuple):
+    """How many threads torch takes, and the clock that counts its seconds."""
+
+    name: str
+    threads: int
+    clock: Callable[[], float]
+
+
+def settings() -> list[Setting]:
+    """As a user meets it (every core that torch takes, wall time), and one thread in CPU seconds of this process."""
+    import torch
+
+    cores = torch.get_num_threads()
+    alone = Setting("one thread", 1, time.process_time)
+    return [alone] if cores == 1 else [Setting("all cores", cores, time.perf_counter), alone]
+
+
+def rates(
+    methods: dict[str, Callable[[], int | tuple[int, float]]], rounds: int, clock: Callable[[], float]
+) -> dict[str, float]:
+    """Median items per second of each method, run in turn; a method returns items done [, seconds taken]."""
+    found: dict[str, list[float]] = {name: [] for name in methods}
+    for _ in range(rounds):
+        for name, work in methods.items():
+            started = clock()
+            result = work()
+            done, seconds = result if isinstance(result, tuple) else (result, clock() - started)
+            found[name].append(done / seconds)
+    return {name: statistics.median(values) for name, values in found.items()}
 
 
 def median_ratio(slow: list[float], fast: list[float]) -> float:
