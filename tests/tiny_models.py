@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ WORDS = [
     *("red", "blue", "green", "cat", "dog", "bird", "runs", "sleeps", "sits", "is", "not"),
     *("the", "a", "on", "in", "big", "small", "house", "tree", "yes", "no"),
 ]
+NAMES = ("contradiction", "entailment", "neutral")
 
 
 def table(
@@ -137,6 +139,89 @@ def bert_model(folder: Path, *, layers: int = 2, hidden: int = 32, seed: int = 0
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         BertModel(BertConfig(**settings)).save_pretrained(folder)
+    return folder
+
+
+def classifier(folder: Path, kind: str, labels: tuple[str, ...] = NAMES) -> Path:
+    """A randomly initialised classifier of one architecture, with a tokenizer, saved into `folder`."""
+    import torch
+    import transformers
+
+    typed = kind in ("bert", "electra")
+    if kind in ("roberta", "gpt2"):
+        byte_tokenizer(folder, roberta=kind == "roberta")
+    else:
+        bert_tokenizer(folder, typed=typed)
+    vocabulary = len(transformers.AutoTokenizer.from_pretrained(folder))
+    shared = {
+        "vocab_size": vocabulary,
+        "id2label": dict(enumerate(labels)),
+        "label2id": {n: i for i, n in enumerate(labels)},
+    }
+    wide = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    settings = {
+        "bert": {**wide, "max_position_embeddings": 64, "pad_token_id": 0, "initializer_range": 0.3},
+        "electra": {
+            **wide,
+            "embedding_size": 16,
+            "max_position_embeddings": 64,
+            "pad_token_id": 0,
+            "initializer_range": 0.3,
+        },
+        "roberta": {
+            **wide,
+            "max_position_embeddings": 66,
+            "pad_token_id": 1,
+            "type_vocab_size": 1,
+            "initializer_range": 0.3,
+        },
+        "distilbert": {
+            "dim": 32,
+            "n_layers": 2,
+            "n_heads": 2,
+            "hidden_dim": 64,
+            "max_position_embeddings": 64,
+            "initializer_range": 0.3,
+        },
+        "gpt2": {
+            "n_embd": 32,
+            "n_layer": 2,
+            "n_head": 2,
+            "n_positions": 64,
+            "pad_token_id": 1,
+            "initializer_range": 0.3,
+        },
+    }[kind]
+    name = {"bert": "Bert", "electra": "Electra", "roberta": "Roberta", "distilbert": "DistilBert", "gpt2": "GPT2"}[
+        kind
+    ]
+    config = getattr(transformers, f"{name}Config")(**shared, **settings)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        getattr(transformers, f"{name}ForSequenceClassification")(config).save_pretrained(folder)
+    return folder
+
+
+def sentence_folder(folder: Path, *modules: str, mode: str = "mean_tokens", seed: int = 0) -> Path:
+    """A tiny encoder in the layout of sentence-transformers."""
+    bert_model(folder, seed=seed)
+    kinds = ["Transformer", *modules]
+    listed = [
+        {
+            "idx": at,
+            "name": str(at),
+            "path": "" if at == 0 else f"{at}_{kind}",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for at, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    for at, kind in enumerate(kinds):
+        if kind == "Pooling":
+            (folder / f"{at}_{kind}").mkdir()
+            config = {"word_embedding_dimension": 32, f"pooling_mode_{mode}": True}
+            (folder / f"{at}_{kind}" / "config.json").write_text(json.dumps(config))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": False}))
     return folder
 
 
