@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 _HOME = tempfile.mkdtemp(prefix="evidep-test-home-")
 os.environ.update(
@@ -40,19 +37,6 @@ def real_data() -> Path:
     if folder is None:
         pytest.skip("no real benchmark data: set EVIDEP_DATA to its folder")
     return folder
-
-
-def read_rows(path: Path, split: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-    """Rows of a gzipped JSON-lines file, of one split, the first `limit` of them."""
-    rows = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            if split is None or row["split"] == split:
-                rows.append(row)
-                if limit is not None and len(rows) == limit:
-                    break
-    return rows
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

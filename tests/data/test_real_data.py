@@ -4,12 +4,11 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
+from benchmark_rows import read_rows
 
 from evidep.data.identity import normalise
 from evidep.data.loading import load_audit_data
 from evidep.types import BLANK
-
-from ..conftest import read_rows
 
 
 @pytest.mark.parametrize(

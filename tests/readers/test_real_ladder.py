@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import read_rows
+from benchmark_rows import read_rows
 
 from evidep.audit.api import audit
 from evidep.data.loading import load_audit_data
