@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final, TextIO
 
 from evidep.cli.console import is_main_process
+from evidep.readers.watched import running
 
 FIRST_LINE_AFTER: Final = 20.0
 """Seconds; what is done sooner says nothing. The wait doubles after each line, so that there are few."""
@@ -33,7 +34,10 @@ def progress_bar() -> Iterator[Show | None]:
 
 @contextmanager
 def plain_lines(stream: TextIO, first: float = FIRST_LINE_AFTER) -> Iterator[Show]:
-    """Lines with the present stage: the first after `first` seconds, each later one after twice the wait before it."""
+    """Lines with the present stage and what a reader computes in it.
+
+    The first comes after `first` seconds, each later one after twice the wait before it.
+    """
     now = ["reading the data"]
     stop, started = threading.Event(), time.monotonic()
 
@@ -44,7 +48,9 @@ def plain_lines(stream: TextIO, first: float = FIRST_LINE_AFTER) -> Iterator[Sho
         wait = first
         while not stop.wait(wait):
             try:
-                stream.write(f"evidep: after {time.monotonic() - started:.0f} s: {now[0]}\n")
+                inside = running()
+                what = f"{now[0]}: {inside}" if inside else now[0]
+                stream.write(f"evidep: after {time.monotonic() - started:.0f} s: {what}\n")
                 stream.flush()
             except OSError:  # nobody listens any more, which the work itself need not mind
                 return

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evidep.errors import ReaderError, SettingError
+from evidep.readers.watched import counted
 from evidep.types import FloatArray, IntArray
 
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -202,7 +203,6 @@ def score_batches(
     """
     import torch
     from torch.utils.data import DataLoader
-    from tqdm import tqdm
 
     values = np.zeros((n, width), dtype=np.float64)
     if not batches:
@@ -211,10 +211,7 @@ def score_batches(
     loader = DataLoader(
         range(len(batches)), batch_size=1, collate_fn=torch.tensor, generator=torch.Generator().manual_seed(0)
     )
-    bar = tqdm(
-        total=n, desc=description, unit="input", disable=None if accelerator.is_main_process else True, leave=False
-    )
-    with torch.inference_mode(), bar:
+    with torch.inference_mode(), counted(description, "input", n, shown=accelerator.is_main_process) as advance:
         for number in accelerator.prepare(loader):
             batch = batches[int(number)]
             computed = _forward_in_memory(forward, batch)
@@ -224,7 +221,7 @@ def score_batches(
             numbers, results = accelerator.gather_for_metrics((number.to(padded.device), padded))
             for done, result in zip(numbers.tolist(), results.cpu().numpy(), strict=True):
                 values[batches[done]] = result[: len(batches[done])]
-                bar.update(len(batches[done]))
+                advance(len(batches[done]))
     return values
 
 

@@ -19,6 +19,7 @@ from evidep.readers.protocol import (
     TruncatingReader,
     WorkdirReader,
 )
+from evidep.readers.watched import named
 from evidep.types import BoolArray, FloatArray, IntArray, PairTable, ReaderInfo
 
 
@@ -101,7 +102,8 @@ class CrossFitReader:
                 workdir = getattr(self, "workdir", None)
                 reader.workdir = None if workdir is None else workdir / f"fold-{fold}"
             others = np.delete(np.arange(len(train)), members)
-            readers.append(reader.fit(train.select(others), seed=seed))
+            with named(f"fold {fold + 1} of {len(self._members)}"):
+                readers.append(reader.fit(train.select(others), seed=seed))
         self._readers = readers
         return self
 
@@ -136,7 +138,8 @@ class CrossFitReader:
         for number, (reader, part) in enumerate(zip(self._readers, encoded.parts, strict=True)):
             at = np.flatnonzero(fold == number)
             if len(at):
-                result[at] = reader.scores(part, _local(encoded, rows[at]), _local(encoded, donors[at]))
+                with named(f"fold {number + 1} of {len(self._members)}"):
+                    result[at] = reader.scores(part, _local(encoded, rows[at]), _local(encoded, donors[at]))
         return result
 
     def _route(self, rows: IntArray, donors: IntArray) -> IntArray:

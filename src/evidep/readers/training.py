@@ -23,6 +23,7 @@ from evidep.readers.pairing import EncodedPairs, input_lengths
 from evidep.readers.recipe import Evaluation, FitReport, TrainSettings
 from evidep.readers.schedule import epoch_batches, evaluation_steps, holdout, learning_rate, rank_share
 from evidep.readers.scorer import model_inputs
+from evidep.readers.watched import counted
 from evidep.types import FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
@@ -85,7 +86,10 @@ def fine_tune(
         logger.info("continuing the fit at step %d of %d", progress.step, total)
     started = saved = time.monotonic()
     epoch, batches = -1, [everyone]
-    with _seeded(accelerator.device.type), _bar(total, progress.step, accelerator) as bar:
+    with (
+        _seeded(accelerator.device.type),
+        counted("fine-tuning", "step", total, done=progress.step, shown=accelerator.is_main_process) as advance,
+    ):
         while progress.step < total and progress.waited < settings.patience:
             if progress.step // steps_per_epoch != epoch:
                 epoch = progress.step // steps_per_epoch
@@ -94,7 +98,7 @@ def fine_tune(
             progress.loss_sum += run.step(batch, progress.step, learning_rate(progress.step, total, settings))
             progress.step += 1
             progress.loss_count += 1
-            bar.update(1)
+            advance(1)
             if progress.step in evaluate_at:
                 run.evaluate(progress, score, held)
             if checkpoints is not None and accelerator.is_main_process:
@@ -332,13 +336,6 @@ class _Run:
 def one_label(scores: FloatArray, gold: IntArray) -> bool:
     """Whether all answers are one label although the gold labels are not."""
     return len(np.unique(scores.argmax(axis=1))) == 1 and len(np.unique(gold)) > 1
-
-
-def _bar(total: int, done: int, accelerator: Any) -> Any:
-    from tqdm import tqdm
-
-    disable = None if accelerator.is_main_process else True
-    return tqdm(total=total, initial=done, desc="fine-tuning", unit="step", disable=disable, leave=False)
 
 
 @contextlib.contextmanager
