@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import report_packets as packets
 
 from evidep.report import facts, words
@@ -162,3 +163,24 @@ def test_one_supporting_reader_is_named_as_such() -> None:
         region="evidence_sensitive",
     )
     assert "It rests on b alone: no effect is shown by a." in would_change(packet)
+
+
+@pytest.mark.parametrize(
+    ("run", "strengths", "next_reader"),
+    [
+        (["tfidf_lr"], ["light"], "minilm_lr"),
+        (["tfidf_lr", "minilm_lr"], ["light", "middle"], "minilm"),
+        (["minilm:max_length=128"], ["strong"], "bert"),  # a setting does not make it another reader
+        (["tfidf_lr", "minilm"], ["light", "strong"], "bert"),  # nor is a skipped, weaker rung the answer
+        (["my_readers:Large"], ["strong"], "bert"),
+        (["tfidf_lr", "bert"], ["light", "strong"], "hf:MODEL"),
+    ],
+)
+def test_the_reader_to_try_next_is_above_all_that_were_run(
+    run: list[str], strengths: list[str], next_reader: str
+) -> None:
+    document = packets.one_reader().to_dict()
+    document["settings"]["readers"] = run
+    document["readers"] = [packets.reader_row(f"r{i}", strength=strength) for i, strength in enumerate(strengths)]
+    text = " ".join(would_change(packets.AuditPacket(document)))
+    assert f"for example --readers {','.join([*run, next_reader])}. If" in text

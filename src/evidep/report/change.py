@@ -13,6 +13,8 @@ from evidep.report.numerals import confidence, count, interval, number
 
 SMALL_EFFECT = 5
 """An effect whose interval stays within this many margins is called small, and the margin that would hide it named."""
+RUNGS = ("minilm_lr", "minilm", "bert")
+"""Readers to try next, weakest first."""
 
 
 def would_change(packet: AuditPacket, quote: Quoting = PLAIN) -> list[str]:
@@ -123,9 +125,7 @@ def _query_border(packet: AuditPacket, quote: Quoting) -> list[str]:
 
 
 def _limited(packet: AuditPacket, quote: Quoting) -> list[str]:
-    run = packet["settings"]["readers"]
-    stronger = next((name for name in ("minilm_lr", "minilm") if name not in run), "bert")
-    option = quote.name(f"--readers {','.join([*run, stronger])}")
+    option = quote.name(f"--readers {','.join([*packet['settings']['readers'], _stronger(packet)])}")
     failed = [row["reader"] for row in facts.readers(packet) if not row["works"]]
     sentences = [
         f"Run a stronger reader beside these, for example {option}. If its ΔEvi interval lies above 0 the benchmark is "
@@ -134,6 +134,15 @@ def _limited(packet: AuditPacket, quote: Quoting) -> list[str]:
     if failed:
         sentences.append(f"Not above the majority rate, so its ΔEvi says nothing: {_names(failed, quote)}.")
     return sentences
+
+
+def _stronger(packet: AuditPacket) -> str:
+    """A reader above all that were run: of the named rungs the next one, beyond them any model of the Hub."""
+    names = {spec.partition(":")[0] for spec in packet["settings"]["readers"]}
+    above = 1 + max((RUNGS.index(name) for name in names & set(RUNGS)), default=-1)
+    if any(row.get("strength") == "strong" for row in facts.readers(packet)):
+        above = max(above, RUNGS.index("minilm") + 1)
+    return RUNGS[above] if above < len(RUNGS) else "hf:MODEL"
 
 
 def _inconclusive(packet: AuditPacket, quote: Quoting) -> list[str]:
