@@ -147,6 +147,7 @@ def table(audit: Audit, result: dict[str, Any]) -> list[str]:
         "| reader | shuffle | accuracy | shuffled | ΔEvi | 95 % interval | p | verdict | query-only, retrained |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    failed = {(reader["reader"], reader["seed"]) for reader in packet["readers"] if not reader["works"]}
     for row in packet["delta_evi"]:
         effect = row["exact"] if row["exact"] is not None else row["mean"]
         alone = [
@@ -155,6 +156,8 @@ def table(audit: Audit, result: dict[str, Any]) -> list[str]:
             if (a["reader"], a["seed"], a["arm"], a["how"]) == (row["reader"], row["seed"], "query-only", "retrained")
         ]
         verdict = row["verdict"].replace("_", " ") + (" (negligible)" if row["negligible"] else "")
+        if (row["reader"], row["seed"]) in failed:
+            verdict = "reader failed"
         shuffled = None if effect is None else row["accuracy_full"] - effect
         lines.append(
             f"| {row['reader']} | {row['shuffle']} | {number(row['accuracy_full'])} | {number(shuffled)} | "
@@ -182,7 +185,8 @@ HEADER = """# Results on real benchmarks
 Made by `python scripts/results.py --work work` from the packets that the commands below write; `EVIDEP_DATA` is the
 folder of benchmark files. ΔEvi is the exact expectation over all donors where the reader allows it, else the mean over
 20 shuffles; intervals are for items like these; p (add-one permutation test, at least 1/21 = 0.048) speaks of these
-items. Times are wall time on two shared CPU cores and vary with the neighbours.
+items. A reader that does not beat the commonest label has failed: its ΔEvi says nothing. Times are wall time on two
+shared CPU cores and vary with the neighbours.
 
 The texts are not part of evidep. all-MiniLM-L6-v2 (readers minilm_lr and minilm) saw SNLI, MNLI, SQuAD, NQ and TriviaQA
 in pre-training: its SNLI rows are contaminated.
