@@ -66,3 +66,30 @@ def test_decomposition_says_nothing_of_failing_readers(scripts):
     assert len(lines) == 2
     assert "within-label 75% (less), within length 100% (not distinguishable" in lines[0]
     assert "nothing can be concluded (bad fails)" in lines[1]
+
+
+def test_results_page(scripts):
+    from results import Audit, table
+
+    made = planted_world("matching", n_train=600, n_eval=300, seed=0)
+    packet = evidep.audit(
+        made.evaluation, train=made.train, roles=made.roles, readers=("tfidf_lr", "majority"), shuffles=("global",),
+        ablations=("query-only",),
+    )  # fmt: skip
+    document = json.loads(packet.to_json())
+    shown = {row["reader"]: row for row in document["delta_evi"]}
+    # "matching" needs both texts: the additive reader cannot beat the commonest label, nor can the majority.
+    assert not any(reader["works"] for reader in document["readers"])
+    lines = table(Audit("m", "light", "Matching", "DATA/m.jsonl"), {"packet": document, "run": RUN})
+    rows = [line for line in lines if line.startswith(("| tfidf_lr", "| majority"))]
+    for row, reader in zip(rows, ("tfidf_lr", "majority"), strict=True):
+        assert row.startswith(f"| {reader} | global | {shown[reader]['accuracy_full']:.3f} |")
+        assert "| reader failed |" in row
+    document["readers"][0]["works"] = True
+    again = table(Audit("m", "light", "Matching", "DATA/m.jsonl"), {"packet": document, "run": RUN})
+    (row,) = [line for line in again if line.startswith("| tfidf_lr")]
+    assert f"| {shown['tfidf_lr']['verdict'].replace('_', ' ')}" in row
+    assert "7 s (2 cells reused from an earlier run)" in "\n".join(lines)
+
+
+RUN = {"seconds": 7.2, "cells_reused": 2}
