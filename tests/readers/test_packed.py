@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from evidep.readers.first_token import first_token_model  # noqa: E402
 from evidep.readers.packed import pack_linears  # noqa: E402
 
 
@@ -59,3 +60,28 @@ def test_an_operation_that_is_missing_or_differs_leaves_the_plain_layer(monkeypa
         fake._linear_pointwise = broken
     monkeypatch.setattr(torch.ops, "mkldnn", fake)
     assert kinds(pack_linears(network(torch.float32))) == ["Linear", "GELU", "Linear", "Linear"]
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+def test_the_short_last_layer_is_packed_too(kind, monkeypatch):
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
+    if kind == "distilbert":
+        sizes = {"dim": 64, "n_layers": 2, "n_heads": 2, "hidden_dim": 128}
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, vocab_size=50, **sizes)).eval()
+    ids = torch.arange(2, 12)[None]
+    seen = []
+    forward = torch.nn.Linear.forward
+
+    def watched(layer, inputs):
+        seen.append(layer.out_features)
+        return forward(layer, inputs)
+
+    with torch.inference_mode():
+        expected = model(ids).logits
+        packed = pack_linears(first_token_model(model))
+        monkeypatch.setattr(torch.nn.Linear, "forward", watched)
+        torch.testing.assert_close(packed(ids).logits, expected, rtol=1e-4, atol=1e-5)
+    assert seen == [2]  # the labels alone

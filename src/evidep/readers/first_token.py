@@ -42,11 +42,9 @@ def _last_layer(layer: Any, config: Any, kind: str) -> Any:
     from torch.nn.functional import scaled_dot_product_attention
 
     if kind == "distilbert":
-        own = layer.attention
-        query, key, value, heads = own.q_lin, own.k_lin, own.v_lin, config.n_heads
+        own, names, heads = layer.attention, ("q_lin", "k_lin", "v_lin"), config.n_heads
     else:
-        own = layer.attention.self
-        query, key, value, heads = own.query, own.key, own.value, config.num_attention_heads
+        own, names, heads = layer.attention.self, ("query", "key", "value"), config.num_attention_heads
 
     class FirstToken(torch.nn.Module):  # type: ignore[misc]
         """The same weights as `layer`, applied to the first token as the only query."""
@@ -58,6 +56,7 @@ def _last_layer(layer: Any, config: Any, kind: str) -> Any:
         def forward(self, hidden_states: Any, attention_mask: Any = None, *_: Any, **__: Any) -> Any:
             size, length, _width = hidden_states.shape
             first = hidden_states[:, :1]
+            query, key, value = (getattr(own, name) for name in names)  # now: they may have been replaced since
 
             def split(projected: Any, tokens: int) -> Any:
                 return projected.view(size, tokens, heads, -1).transpose(1, 2)
