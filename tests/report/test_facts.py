@@ -184,3 +184,13 @@ def test_the_reader_to_try_next_is_above_all_that_were_run(
     document["readers"] = [packets.reader_row(f"r{i}", strength=strength) for i, strength in enumerate(strengths)]
     text = " ".join(would_change(packets.AuditPacket(document)))
     assert f"for example --readers {','.join([*run, next_reader])}. If" in text
+
+
+def test_failed_readers_are_not_said_to_ignore_the_evidence() -> None:
+    document = packets.one_reader().to_dict()
+    assert "do not react to the evidence" in words.region_meaning(packets.AuditPacket(document))
+    assert "says nothing" not in str(words.evidence_line(packets.AuditPacket(document)))
+    document["readers"][0]["works"] = False
+    failed = packets.AuditPacket(document)
+    assert words.region_meaning(failed).startswith("No reader that was run beats a constant answer")
+    assert str(words.evidence_line(failed)).endswith("That reader does not work, so this number says nothing.")

@@ -195,6 +195,15 @@ def test_baselines_do_not_count_as_readers():
     assert "No reader that reads the texts was run" in found.reasons[0]
 
 
+def test_what_helps_failed_readers_is_not_what_was_run_already():
+    light = reader("light", "equivalent", works=False, accuracy=0.34)
+    alone = diagnose(evidence(light))
+    assert alone.reasons[0].endswith("Calibrate first: add --readers minilm_lr,minilm, or give more training items.")
+    both = diagnose(evidence(light, reader("strong", "sensitive", works=False, accuracy=0.35)))
+    assert both.region == "reader_limited"
+    assert both.reasons[0].endswith("Calibrate first: give more training items, or run a larger reader.")
+
+
 def test_nothing_to_swap():
     found = diagnose(evidence(reader("strong", delta("not_applicable", reason="all evidence is equal"))))
     assert found.region == "not_applicable"

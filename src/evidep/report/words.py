@@ -57,6 +57,11 @@ REGIONS: Final[dict[str, RegionWords]] = {
     ),
 }
 
+_NONE_WORKS: Final = (
+    "No reader that was run beats a constant answer by more than noise, so what they do with the evidence tells "
+    "nothing. This is a finding about the readers, not yet about the benchmark."
+)
+
 VERDICTS: Final[dict[str, str]] = {
     "sensitive": "sensitive",
     "equivalent": "equivalent to zero",
@@ -72,6 +77,9 @@ def region_title(packet: AuditPacket) -> str:
 
 def region_meaning(packet: AuditPacket) -> str:
     """What the region means, in one or two sentences."""
+    text = [row for row in packet["readers"] if row.get("strength") != "baseline"]
+    if packet.region == "reader_limited" and text and not any(row["works"] for row in text):
+        return _NONE_WORKS
     return REGIONS[packet["diagnosis"]["region"]].meaning
 
 
@@ -95,8 +103,10 @@ def evidence_line(packet: AuditPacket, quote: Quoting = PLAIN) -> str | None:
     ends = f"{level} interval {interval(row['ci'])}"
     if row["ci"] is None:
         ends = f"no {level} interval ({quote.sentence(row.get('reason') or 'none was given')})"
+    works = {reader["reader"]: reader["works"] for reader in packet["readers"] if reader["seed"] == row["seed"]}
+    failed = "" if works.get(row["reader"], True) else " That reader does not work, so this number says nothing."
     return (
         f"With its own evidence {quote.name(row['reader'])} is right on {number(full)} of the items, with the evidence "
         f"of another item on {number(shuffled)} ({row['shuffle']} shuffle): ΔEvi {number(facts.effect(row))}, "
-        f"{ends}, {verdict_text(row)}."
+        f"{ends}, {verdict_text(row)}.{failed}"
     )

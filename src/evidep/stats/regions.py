@@ -224,9 +224,12 @@ def _why_none_works(evidence: AuditEvidence, readers: list[ReaderSummary]) -> st
     if not readers:
         return f"No reader that reads the texts was run. Calibrate first: {CALIBRATE}."
     accuracies = ", ".join(f"{reader.name} {reader.accuracy_full:.3f}" for reader in readers)
+    remedy = f"Calibrate first: {CALIBRATE}, or give more training items."
+    if any(reader.strength == "strong" for reader in readers):
+        remedy = "Calibrate first: give more training items, or run a larger reader."
     return (
         f"No reader beats the majority rate of {evidence.majority_rate:.3f} by more than noise ({accuracies}), so"
-        f" their ΔEvi says nothing about the benchmark. Calibrate first: {CALIBRATE}, or give more training items."
+        f" their ΔEvi says nothing about the benchmark. {remedy}"
     )
 
 
