@@ -59,4 +59,23 @@ def test_all_pairs_of_the_transformer_bench_still_run(bench):
     transformer = importlib.import_module("bench_transformer")
     (row,) = transformer.all_pairs(n_queries=40, n_evidence=30, rounds=1)
     assert row.name == "all 40 x 30 pairs"
-    assert row.ok
+    assert row.limit == "<= 2"
+    assert row.value > 0
+
+
+def test_rates_are_medians_of_what_was_done_or_said_to_take(bench):
+    common = sys.modules["bench_common"]
+    ticks = iter([0.0, 2.0, 10.0, 10.0, 14.0, 20.0, 20.0, 21.0, 30.0])  # begin and end of a; begin of b, thrice
+    said = iter([0.5, 0.25, 1.0])
+    found = common.rates({"a": lambda: 8, "b": lambda: (3, next(said))}, 3, lambda: next(ticks))
+    assert found == {"a": 4.0, "b": 6.0}  # a: 8 in 2, 4 and 1; b: 3 in what it says
+
+
+def test_scoring_is_held_to_the_limits_of_its_precision(bench):
+    pytest.importorskip("torch")
+    transformer = importlib.import_module("bench_transformer")
+    rate = {"pipeline, defaults": 10.0, "pipeline, batch 32": 12.0, "fp32": 31.0, "auto": 71.0}
+    assert [(row.value, row.limit, row.ok) for row in transformer._ratios("one thread", rate, "bf16")] == [
+        (3.1, ">= 3", True), (7.1, ">= 8", False), (71 / 12, ">= 6", False),
+    ]  # fmt: skip
+    assert [row.limit for row in transformer._ratios("one thread", rate, "fp32")] == [">= 3"]

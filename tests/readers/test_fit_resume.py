@@ -42,16 +42,22 @@ def interrupted(monkeypatch, at_step):
     monkeypatch.setattr(training._Run, "step", step)
 
 
+def killed_fit(monkeypatch, folder, train, at_step, *, seed=0, **settings):
+    """A reader whose fit in `folder` was killed at a step."""
+    reader = TransformerReader(checkpoint_seconds=0, **settings)
+    reader.workdir = folder
+    with monkeypatch.context() as patch:
+        interrupted(patch, at_step)
+        with pytest.raises(Killed):
+            reader.fit(train, seed=seed)
+    return reader
+
+
 @pytest.mark.parametrize("at_step", [5, 31])
 def test_resumed_fit_equals_an_uninterrupted_one(model, tmp_path, monkeypatch, at_step):
     train = spoken_world(200, 0)
     straight = TransformerReader(model=str(model), **QUICK).fit(train, seed=3)
-    with monkeypatch.context() as patch:
-        interrupted(patch, at_step)
-        reader = TransformerReader(model=str(model), checkpoint_seconds=0, **QUICK)
-        reader.workdir = tmp_path
-        with pytest.raises(Killed):
-            reader.fit(train, seed=3)
+    killed_fit(monkeypatch, tmp_path, train, at_step, model=str(model), seed=3, **QUICK)
     assert [p.name for p in tmp_path.glob("*/checkpoints/step-*")] == [f"step-{at_step:09d}"]
     resumed = TransformerReader(model=str(model), **QUICK)
     resumed.workdir = tmp_path
@@ -77,12 +83,7 @@ def test_early_stopping_is_resumed_with_its_best_weights_and_its_patience(model,
     monkeypatch.setattr(training._Run, "evaluate", scripted)
     train, recipe = spoken_world(200, 0), {**QUICK, "epochs": 9, "patience": 2}
     straight = TransformerReader(model=str(model), **recipe).fit(train, seed=0)
-    with monkeypatch.context() as patch:
-        interrupted(patch, 50)
-        reader = TransformerReader(model=str(model), checkpoint_seconds=0, **recipe)
-        reader.workdir = tmp_path
-        with pytest.raises(Killed):
-            reader.fit(train, seed=0)
+    killed_fit(monkeypatch, tmp_path, train, 50, model=str(model), **recipe)
     resumed = TransformerReader(model=str(model), **recipe)
     resumed.workdir = tmp_path
     resumed.fit(train, seed=0)
@@ -109,12 +110,7 @@ def test_finished_fit_is_loaded_not_repeated(model, tmp_path, monkeypatch):
 
 def test_damaged_checkpoint_is_one_clear_error(model, tmp_path, monkeypatch):
     train = spoken_world(80, 0)
-    with monkeypatch.context() as patch:
-        interrupted(patch, 6)
-        reader = TransformerReader(model=str(model), checkpoint_seconds=0, **QUICK)
-        reader.workdir = tmp_path
-        with pytest.raises(Killed):
-            reader.fit(train, seed=0)
+    reader = killed_fit(monkeypatch, tmp_path, train, 6, model=str(model), **QUICK)
     (file,) = tmp_path.glob("*/checkpoints/step-*/optimizer.safetensors")
     content = bytearray(file.read_bytes())
     content[-5] ^= 0xFF
@@ -210,12 +206,7 @@ def test_real_minilm_resumes_bit_for_bit(tmp_path, monkeypatch):
     train = spoken_world(96, 0)
     recipe = {"epochs": 2, "learning_rate": 1e-4, "holdout_share": 0}
     straight = TransformerReader(**recipe).fit(train, seed=0)
-    with monkeypatch.context() as patch:
-        interrupted(patch, 4)
-        reader = TransformerReader(checkpoint_seconds=0, **recipe)
-        reader.workdir = tmp_path
-        with pytest.raises(Killed):
-            reader.fit(train, seed=0)
+    killed_fit(monkeypatch, tmp_path, train, 4, **recipe)
     resumed = TransformerReader(**recipe)
     resumed.workdir = tmp_path
     assert_same_weights(straight, resumed.fit(train, seed=0))

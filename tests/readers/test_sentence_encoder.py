@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -65,7 +66,9 @@ def test_other_module_stacks_go_to_sentence_transformers(tmp_path):
     np.testing.assert_allclose(own, expected, atol=1e-5)
 
 
-def test_each_text_is_embedded_once(encoder, monkeypatch):
+@contextmanager
+def counted(monkeypatch):
+    """With an empty cache: how many texts each call of the model gets."""
     computed = []
     inner = SentenceEncoder._compute
 
@@ -73,37 +76,34 @@ def test_each_text_is_embedded_once(encoder, monkeypatch):
         computed.append(len(column.texts))
         return inner(self, column)
 
-    monkeypatch.setattr(SentenceEncoder, "_compute", counting)
-    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
+    with monkeypatch.context() as patch:
+        patch.setattr(SentenceEncoder, "_compute", counting)
+        patch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
+        yield computed
+
+
+def test_each_text_is_embedded_once(encoder, monkeypatch):
     data = table(["q one", "q two"] * 10, ["e one", "e two", "e three", "e one"] * 5, [0, 1] * 10)
-    fitted = embedding_reader(encoder).fit(data, seed=0)
-    fitted.encode(data)
-    embedding_reader(encoder).fit(data.under(np.arange(20), np.roll(np.arange(20), 1), name="s"), seed=1)
+    with counted(monkeypatch) as computed:
+        embedding_reader(encoder).fit(data, seed=0).encode(data)
+        embedding_reader(encoder).fit(data.under(np.arange(20), np.roll(np.arange(20), 1), name="s"), seed=1)
     assert sorted(computed) == [1, 2, 3]  # the empty text, two queries, three evidences; nothing again
 
 
 def test_folds_embed_no_text_again(encoder, monkeypatch):
-    computed = []
-    inner = SentenceEncoder._compute
-
-    def counting(self, column):
-        computed.append(len(column.texts))
-        return inner(self, column)
-
-    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
     data = table([f"q {i}" for i in range(40)], [f"e {i // 2}" for i in range(40)], [0, 1] * 20)
-    folds = np.arange(40) % 4
-    monkeypatch.setattr(SentenceEncoder, "_compute", counting)
-    monkeypatch.setattr(BilinearReader, "prepare", lambda self, table: None)
-    without = cross_fit(lambda: embedding_reader(encoder), folds).fit(data, seed=0)
-    expected = without.scores(without.encode(data), np.arange(40), np.arange(40))
+    rows = np.arange(40)
+
+    def out_of_fold():
+        reader = cross_fit(lambda: embedding_reader(encoder), rows % 4).fit(data, seed=0)
+        return reader.scores(reader.encode(data), rows, rows)
+
+    with counted(monkeypatch) as computed, monkeypatch.context() as patch:
+        patch.setattr(BilinearReader, "prepare", lambda self, table: None)
+        expected = out_of_fold()
     assert sum(computed) > 150  # three quarters of both for each of four folds: that is what is spared
-    computed.clear()
-    monkeypatch.undo()
-    monkeypatch.setattr("evidep.readers.sentence_encoder._cache", OrderedDict())
-    monkeypatch.setattr(SentenceEncoder, "_compute", counting)
-    prepared = cross_fit(lambda: embedding_reader(encoder), folds).fit(data, seed=0)
-    found = prepared.scores(prepared.encode(data), np.arange(40), np.arange(40))
+    with counted(monkeypatch) as computed:
+        found = out_of_fold()
     assert sorted(computed) == [1, 20, 40]  # the empty text, the evidences, the queries
     np.testing.assert_allclose(found, expected, atol=1e-4)
 

@@ -77,10 +77,10 @@ def region_title(packet: AuditPacket) -> str:
 
 def region_meaning(packet: AuditPacket) -> str:
     """What the region means, in one or two sentences."""
-    text = [row for row in packet["readers"] if row.get("strength") != "baseline"]
-    if packet.region == "reader_limited" and text and not any(row["works"] for row in text):
+    reads_text = any(row.get("strength") != "baseline" for row in packet["readers"])
+    if packet.region == "reader_limited" and reads_text and not any(map(facts.counts, packet["readers"])):
         return _NONE_WORKS
-    return REGIONS[packet["diagnosis"]["region"]].meaning
+    return REGIONS[packet.region].meaning
 
 
 def flag_title(flag: str) -> str:

@@ -64,11 +64,10 @@ def mpds(
     """MPDS from per-item right/wrong values of both predictors on the same items.
 
     The interval resamples groups with replacement, both predictors together, and takes percentiles widened for the
-    number of groups (Hesterberg 2015). It holds the cluster t interval of the linearised ratio with room for skewness,
-    is nowhere narrower than what a sample of that many groups may have missed, and holds the interval of the items
-    outside one large group (see `resampling`). Groups with equal counts are
-    interchangeable, so whole resamples are drawn as multinomial counts over distinct groups: exact, and quick for half
-    a million items.
+    number of groups (Hesterberg 2015). It holds the cluster t interval of the linearised ratio with room for
+    skewness, is nowhere narrower than what a sample of that many groups may have missed, and holds the interval of
+    the items outside one large group (see `resampling`). Groups with equal counts are interchangeable, so whole
+    resamples are drawn as multinomial counts over distinct groups: exact, and quick for half a million items.
 
     Args:
         correct_metadata: [n] True where the metadata predictor is right; it must not have been fitted on these items.
