@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from report.report_packets import delta_row, packet, reader_row
+from report.report_rows import delta_row, packet, reader_row
 
 from evidep.audit.compare import compare, mover_difference
 from evidep.audit.packet import AuditPacket

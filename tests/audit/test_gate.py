@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from report.report_packets import delta_row, large_effect, not_applicable, packet, reader_row, three_readers
+from report.report_packets import large_effect, not_applicable, three_readers
 from report.report_packets import undefined_mpds as without_metadata
+from report.report_rows import delta_row, packet, reader_row
 
 from evidep.audit.gate import REGIONS, Limits, check_packet, main_shuffle, strongest_reader
 from evidep.audit.packet import AuditPacket

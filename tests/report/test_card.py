@@ -6,10 +6,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-import report_packets as packets
 import yaml
 from markdown_it import MarkdownIt
+from report import report_packets as packets
 
+from evidep.audit.packet import AuditPacket
 from evidep.errors import CacheError, SettingError
 from evidep.report import facts, words
 from evidep.report.badge import COLOURS, MESSAGES, badge_endpoint, badge_svg
@@ -107,7 +108,7 @@ def test_limits_name_contaminated_readers_and_unmovable_items() -> None:
     document = packet.to_dict()
     document["delta_evi"][1]["unmovable_share"] = 0.125
     assert "12.5 % of the items cannot get other evidence in the within-label shuffle" in audit_card(
-        packets.AuditPacket(document)
+        AuditPacket(document)
     )
     assert "licence of the data was not checked" in audit_card(packet)
 
@@ -121,7 +122,7 @@ def test_files_of_a_card(tmp_path: Path) -> None:
     assert {"README.md", "packet.json", "badge.svg", "badge.json", "figures/diagnostic_map.png"} <= names
     for address in re.findall(r"!\[.*?\]\((.*?)\)", written[0].read_text(encoding="utf-8")):
         assert (tmp_path / "audit" / address).is_file()
-    assert packets.AuditPacket.load(tmp_path / "audit").to_dict() == packet.to_dict()
+    assert AuditPacket.load(tmp_path / "audit").to_dict() == packet.to_dict()
 
 
 def test_a_foreign_readme_is_not_replaced(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import report_packets as packets
+from report import report_packets as packets
 
+from evidep.audit.packet import AuditPacket
 from evidep.cli import audit as audit_command
 from evidep.cli import card as card_command
 from evidep.cli import show as show_command
@@ -97,7 +98,7 @@ def test_reproduction_says_every_setting_to_the_command_line() -> None:
     document["settings"]["ablations"] = []
     for row in document["readers"] + document["delta_evi"]:
         row["seed"] += 7
-    found = reproduction(packets.AuditPacket(document))
+    found = reproduction(AuditPacket(document))
     assert found.command is not None
     program, *words = shlex.split(found.command)
     assert program == "evidep"
@@ -116,7 +117,7 @@ def test_reproduction_of_an_out_of_fold_audit_asks_for_no_train_split() -> None:
     document = packets.one_reader().to_dict()
     document["data"]["train_rows"] = None
     document["settings"] |= {"n_folds": 7, "mpds_high": 0.8}
-    found = reproduction(packets.AuditPacket(document))
+    found = reproduction(AuditPacket(document))
     assert "--train-split none" in str(found.command)
     assert any("mpds_high was 0.8" in note for note in found.notes)
     assert any("7 folds" in note for note in found.notes)
@@ -127,7 +128,7 @@ def test_reproduction_with_hostile_names_reaches_the_program_unharmed() -> None:
     roles = document["data"]["roles"]
     roles |= {"query": packets.HOSTILE, "evidence": "-e", "label": "$(id) `id` 'x'"}
     document["data"]["name"] = "--help"
-    command = reproduction(packets.AuditPacket(document)).command
+    command = reproduction(AuditPacket(document)).command
     assert command is not None
     assert "\n" not in command
     script = f"evidep() {{ printf '%s\\0' \"$@\"; }}; {command}"
@@ -141,11 +142,11 @@ def test_reproduction_with_hostile_names_reaches_the_program_unharmed() -> None:
 def test_what_no_command_line_can_name_is_said(name: str) -> None:
     document = packets.one_reader().to_dict()
     document["data"]["roles"]["metadata"] = [name]
-    found = reproduction(packets.AuditPacket(document))
+    found = reproduction(AuditPacket(document))
     assert found.command is None
     assert "use evidep.audit in Python" in found.notes[0]
     document = packets.one_reader().to_dict()
     document["settings"]["readers"] = ["my reader, the 2nd"]
-    assert reproduction(packets.AuditPacket(document)).command is None
+    assert reproduction(AuditPacket(document)).command is None
     document["settings"]["readers"] = ["tfidf_lr:C=1,min_df=3", "minilm_lr"]
-    assert "--readers tfidf_lr:C=1,min_df=3,minilm_lr " in str(reproduction(packets.AuditPacket(document)).command)
+    assert "--readers tfidf_lr:C=1,min_df=3,minilm_lr " in str(reproduction(AuditPacket(document)).command)

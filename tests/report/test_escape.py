@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from report_packets import HOSTILE
+from report.report_packets import HOSTILE
 
 from evidep.report.escape import cell, code, fenced, figure_text, front_matter, markup, one_line, prose, shell, shorten
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
-import report_packets as packets
+from report import report_packets as packets
+from report import report_rows as rows
 
+from evidep.audit.packet import AuditPacket, check_document
 from evidep.report import facts, words
 from evidep.report.change import would_change
 
@@ -15,32 +17,32 @@ def test_effect_is_the_exact_value_where_there_is_one() -> None:
 
 
 def test_readers_go_up_the_ladder_whatever_their_order() -> None:
-    packet = packets.packet(
-        [packets.reader_row("c", strength="strong"), packets.reader_row("a"), packets.reader_row("b")],
-        [packets.delta_row("c")],
+    packet = rows.packet(
+        [rows.reader_row("c", strength="strong"), rows.reader_row("a"), rows.reader_row("b")],
+        [rows.delta_row("c")],
         region="evidence_sensitive",
     )
     assert [row["reader"] for row in facts.readers(packet)] == ["a", "b", "c"]
-    seeds = [packets.reader_row(name, seed=seed) for seed in (0, 1) for name in ("b", "a")]
-    packet = packets.packet(seeds, [packets.delta_row("a")], region="evidence_sensitive")
+    seeds = [rows.reader_row(name, seed=seed) for seed in (0, 1) for name in ("b", "a")]
+    packet = rows.packet(seeds, [rows.delta_row("a")], region="evidence_sensitive")
     every = [(row["reader"], row["seed"]) for row in facts.readers(packet, every_seed=True)]
     assert every == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
 
 
 def test_headline_is_the_strongest_sensitive_reader_and_not_the_largest_effect() -> None:
-    packet = packets.packet(
+    packet = rows.packet(
         [
-            packets.reader_row("light"),
-            packets.reader_row("middle", strength="middle"),
-            packets.reader_row("strong", strength="strong"),
-            packets.reader_row("failed", strength="strong", works=False),
+            rows.reader_row("light"),
+            rows.reader_row("middle", strength="middle"),
+            rows.reader_row("strong", strength="strong"),
+            rows.reader_row("failed", strength="strong", works=False),
         ],
         [
-            packets.delta_row("light", drop=0.6),
-            packets.delta_row("middle", drop=0.3),
-            packets.delta_row("middle", "near-miss", drop=0.5),
-            packets.delta_row("strong", drop=0.01, verdict="inconclusive"),
-            packets.delta_row("failed", drop=0.7),
+            rows.delta_row("light", drop=0.6),
+            rows.delta_row("middle", drop=0.3),
+            rows.delta_row("middle", "near-miss", drop=0.5),
+            rows.delta_row("strong", drop=0.01, verdict="inconclusive"),
+            rows.delta_row("failed", drop=0.7),
         ],
         region="evidence_sensitive",
     )
@@ -83,8 +85,8 @@ def test_packets_of_other_tools_may_lack_what_the_schema_leaves_out() -> None:
         key: document["settings"][key]
         for key in ("readers", "shuffles", "k", "seed", "margin", "alpha", "mpds_high")
     }  # fmt: skip
-    packets.check_document(document)
-    packet = packets.AuditPacket(document)
+    check_document(document)
+    packet = AuditPacket(document)
     assert facts.points(packet)[0].mpds == document["metadata"]["mpds"]
     assert "tfidf_lr" in str(packet)
     from evidep.report.card import audit_card
@@ -97,9 +99,9 @@ def test_packets_of_other_tools_may_lack_what_the_schema_leaves_out() -> None:
 
 def test_evidence_line_holds_the_numbers_of_the_headline() -> None:
     # 0.710 - 0.317 = 0.393
-    packet = packets.packet(
-        [packets.reader_row("minilm_lr")],
-        [packets.delta_row("minilm_lr", full=0.710, drop=0.317, half_width=0.016)],
+    packet = rows.packet(
+        [rows.reader_row("minilm_lr")],
+        [rows.delta_row("minilm_lr", full=0.710, drop=0.317, half_width=0.016)],
         region="evidence_sensitive",
     )
     line = words.evidence_line(packet)
@@ -130,7 +132,7 @@ def test_direct_coupling_names_the_margin_that_would_not_hold() -> None:
 def test_an_mpds_interval_across_the_border_is_said() -> None:
     document = packets.coupled().to_dict()
     document["metadata"]["ci"] = [0.88, 0.98]
-    assert "not settled" in " ".join(would_change(packets.AuditPacket(document)))
+    assert "not settled" in " ".join(would_change(AuditPacket(document)))
 
 
 def test_inconclusive_says_how_many_items() -> None:
@@ -157,9 +159,9 @@ def test_candidate_columns_are_offered_where_no_metadata_was_declared() -> None:
 
 
 def test_one_supporting_reader_is_named_as_such() -> None:
-    packet = packets.packet(
-        [packets.reader_row("a"), packets.reader_row("b", strength="strong")],
-        [packets.delta_row("a", drop=0.001, half_width=0.004, verdict="equivalent"), packets.delta_row("b")],
+    packet = rows.packet(
+        [rows.reader_row("a"), rows.reader_row("b", strength="strong")],
+        [rows.delta_row("a", drop=0.001, half_width=0.004, verdict="equivalent"), rows.delta_row("b")],
         region="evidence_sensitive",
     )
     assert "It rests on b alone: no effect is shown by a." in would_change(packet)
@@ -181,16 +183,16 @@ def test_the_reader_to_try_next_is_above_all_that_were_run(
 ) -> None:
     document = packets.one_reader().to_dict()
     document["settings"]["readers"] = run
-    document["readers"] = [packets.reader_row(f"r{i}", strength=strength) for i, strength in enumerate(strengths)]
-    text = " ".join(would_change(packets.AuditPacket(document)))
+    document["readers"] = [rows.reader_row(f"r{i}", strength=strength) for i, strength in enumerate(strengths)]
+    text = " ".join(would_change(AuditPacket(document)))
     assert f"for example --readers {','.join([*run, next_reader])}. If" in text
 
 
 def test_failed_readers_are_not_said_to_ignore_the_evidence() -> None:
     document = packets.one_reader().to_dict()
-    assert "do not react to the evidence" in words.region_meaning(packets.AuditPacket(document))
-    assert "says nothing" not in str(words.evidence_line(packets.AuditPacket(document)))
+    assert "do not react to the evidence" in words.region_meaning(AuditPacket(document))
+    assert "says nothing" not in str(words.evidence_line(AuditPacket(document)))
     document["readers"][0]["works"] = False
-    failed = packets.AuditPacket(document)
+    failed = AuditPacket(document)
     assert words.region_meaning(failed).startswith("No reader that was run beats a constant answer")
     assert str(words.evidence_line(failed)).endswith("That reader does not work, so this number says nothing.")

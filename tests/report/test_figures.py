@@ -9,9 +9,10 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-import report_packets as packets
 from matplotlib.figure import Figure
+from report import report_packets as packets
 
+from evidep.audit.packet import AuditPacket
 from evidep.errors import CacheError, SettingError
 from evidep.report.figures import FIGURES, arms, diagnostic_map, ladder, save_figures, shuffle_distribution
 from evidep.report.figures_shuffles import stacked
@@ -109,7 +110,7 @@ def test_shuffles_show_every_dot_the_full_accuracy_and_the_exact_mean() -> None:
 def test_shuffles_without_exact_value_have_no_diamond() -> None:
     document = packets.three_readers().to_dict()
     document["delta_evi"] = [row for row in document["delta_evi"] if row["reader"] == "minilm"]
-    assert not [m for m, _ in drawn(shuffle_distribution(packets.AuditPacket(document))) if m == "D"]
+    assert not [m for m, _ in drawn(shuffle_distribution(AuditPacket(document))) if m == "D"]
 
 
 def test_an_arm_that_is_not_applicable_says_why() -> None:
@@ -117,7 +118,7 @@ def test_an_arm_that_is_not_applicable_says_why() -> None:
     assert "not applicable: one class alone has items that can move" in found
     document = packets.not_applicable().to_dict()
     document["delta_evi"][0]["accuracy_shuffled"] = [None] * 20
-    assert len([m for m, _ in drawn(shuffle_distribution(packets.AuditPacket(document))) if m == "o"]) == 0
+    assert len([m for m, _ in drawn(shuffle_distribution(AuditPacket(document))) if m == "o"]) == 0
 
 
 def test_stacked_dots_keep_apart() -> None:
@@ -249,8 +250,8 @@ def test_unknown_format_and_unwritable_place(tmp_path: Path) -> None:
 
 def test_no_pyplot_and_no_figure_before_it_is_asked_for() -> None:
     program = (
-        "import sys; sys.path.insert(0, 'tests/report')\n"
-        "import report_packets as p, evidep.report.card, evidep.report.text\n"
+        "import sys; sys.path.insert(0, 'tests')\n"
+        "from report import report_packets as p\nimport evidep.report.card, evidep.report.text\n"
         "evidep.report.card.audit_card(p.one_reader(), figures=True); str(p.one_reader())\n"
         "assert 'matplotlib' not in sys.modules\n"
         "from evidep.report.figures import FIGURES\n"

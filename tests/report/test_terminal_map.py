@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import report_packets as packets
+from report import report_packets as packets
 
 from evidep.report import facts
 from evidep.report.facts import Point

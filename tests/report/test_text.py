@@ -4,13 +4,14 @@ import io
 import re
 
 import pytest
-import report_packets as packets
+from report import report_packets as packets
 from rich.console import Console
 
+from evidep.audit.packet import AuditPacket
 from evidep.report.text import render, summary
 
 
-def rendered(packet: packets.AuditPacket, width: int, *, terminal: bool = False) -> str:
+def rendered(packet: AuditPacket, width: int, *, terminal: bool = False) -> str:
     buffer = io.StringIO()
     render(
         packet,
@@ -122,7 +123,7 @@ def test_strangers_text_cannot_colour_or_format() -> None:
     document = packet.to_dict()
     document["data"]["name"] = "\x1b[31m[red]x[/red] :smile:"
     document["diagnosis"]["reasons"] = ["[link=http://x]y[/link] \x1b]8;;http://x\x07"]
-    text = rendered(packets.AuditPacket(document), 100, terminal=True)
+    text = rendered(AuditPacket(document), 100, terminal=True)
     assert "\x1b[31m[" not in text
     assert "\x1b]8" not in text
     assert "[red]x[/red] :smile:" in text
@@ -138,7 +139,7 @@ def test_data_facts_are_shown() -> None:
 def test_many_labels_are_counted_and_not_listed() -> None:
     document = packets.one_reader().to_dict()
     document["data"]["label_counts"] = {f"label{n}": 50 - n for n in range(40)}
-    text = summary(packets.AuditPacket(document))
+    text = summary(AuditPacket(document))
     assert "and 28 more" in text
     assert "label11" in text
     assert "label12" not in text

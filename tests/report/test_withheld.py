@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-import report_packets as packets
+from report import report_packets as packets
 
 import evidep
 from evidep.audit.packet import AuditPacket
